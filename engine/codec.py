@@ -1,0 +1,51 @@
+"""Events as JSON lines and back, validated by pydantic; bytes are URL-safe base64.
+
+`schema()` is the published schema (`docs/trace.schema.json`), generated from the dataclasses themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from engine import settings, trace
+
+_CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
+
+# The dataclasses are standard library only; what pydantic needs to know of them is said here.
+for _kind in (
+    settings.Settings, trace.Token, trace.Candidate, trace.KV, trace.Facts, trace.Queued, trace.Started, trace.Layer,
+    trace.Prefilled, trace.Chose, trace.Decoded, trace.Wrote, trace.Finished,
+):  # fmt: skip
+    _kind.__pydantic_config__ = _CONFIG  # type: ignore[union-attr]
+
+_EVENT: TypeAdapter[trace.Event] = TypeAdapter(Annotated[trace.Event, Field(discriminator="type")])
+_SETTINGS: TypeAdapter[settings.Settings] = TypeAdapter(settings.Settings)
+_FACTS: TypeAdapter[trace.Facts] = TypeAdapter(trace.Facts)
+
+
+def to_json(event: trace.Event) -> bytes:
+    """One event as one line of JSON, without the newline."""
+    return _EVENT.dump_json(event)
+
+
+def from_json(line: bytes | str) -> trace.Event:
+    """The event of one line. Raises pydantic's `ValidationError` when it is not one."""
+    return _EVENT.validate_json(line, strict=True)
+
+
+def settings_from(values: dict[str, Any]) -> settings.Settings:
+    """Settings from plain JSON values, strictly typed. Raises `ValidationError`."""
+    return _SETTINGS.validate_python(values)
+
+
+def plain(value: settings.Settings | trace.Facts) -> dict[str, Any]:
+    """Settings or facts as plain JSON values."""
+    adapter = _SETTINGS if isinstance(value, settings.Settings) else _FACTS
+    return cast(dict[str, Any], adapter.dump_python(value, mode="json"))  # type: ignore[arg-type]
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of one event line."""
+    return _EVENT.json_schema()

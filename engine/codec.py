@@ -1,17 +1,18 @@
-"""Events as JSON lines and back, validated by pydantic; bytes are URL-safe base64.
+"""Events as JSON lines and back, validated by pydantic; bytes are URL-safe base64, every number is finite.
 
 `schema()` is the published schema (`docs/trace.schema.json`), generated from the dataclasses themselves.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from engine import settings, trace
 
-_CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
+_CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", extra="forbid", allow_inf_nan=False)
 
 # The dataclasses are standard library only; what pydantic needs to know of them is said here.
 for _kind in (
@@ -36,8 +37,8 @@ def from_json(line: bytes | str) -> trace.Event:
 
 
 def settings_from(values: dict[str, Any]) -> settings.Settings:
-    """Settings from plain JSON values, strictly typed. Raises `ValidationError`."""
-    return _SETTINGS.validate_python(values)
+    """Settings from plain JSON values, strictly typed ("64" is no number). Raises `ValidationError`."""
+    return _SETTINGS.validate_json(json.dumps(values), strict=True)
 
 
 def plain(value: settings.Settings | trace.Facts) -> dict[str, Any]:

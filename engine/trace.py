@@ -13,7 +13,9 @@ end-of-sequence token included. The newest chosen token has no K and V yet, so a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import log2
 from typing import Literal
 
 from engine.settings import Settings
@@ -229,8 +231,6 @@ Event = Queued | Started | Layer | Prefilled | Chose | Decoded | Wrote | Finishe
 
 def norm_byte(norm: float) -> int:
     """A norm as one byte, logarithmic: `norm_of(norm_byte(x))` is within 2.2 % of x from 2^-7.9 to 2^7.9."""
-    from math import log2
-
     return 0 if norm <= 0 else max(1, min(255, round(128 + 16 * log2(norm))))
 
 
@@ -294,8 +294,7 @@ def tpot(arrivals: Sequence[float]) -> float | None:
 
 def itl(arrivals: Iterable[float]) -> tuple[float, ...]:
     """Inter-token latencies: differences of consecutive arrivals."""
-    times = list(arrivals)
-    return tuple(after - before for before, after in zip(times, times[1:], strict=False))
+    return tuple(after - before for before, after in pairwise(arrivals))
 
 
 Phase = Literal["idle", "queued", "prefill", "decode", "done"]
@@ -306,7 +305,8 @@ class State:
     """Everything that is drawn at a moment, folded from the events up to it (the player's `state.js` is its twin).
 
     `read` prompt positions have notes in every layer; of positions [chunk_start, chunk_stop) the first `layers`
-    layers have theirs. `columns` is the KV cache's length. `held` counts chosen tokens whose text is not released.
+    layers have theirs. `columns` is the KV cache's length. `held` counts the tokens chosen since text was last released
+    (special ones aside, which have no text to wait for): while it is not 0 in `decode`, a character is half written.
     """
 
     phase: Phase = "idle"
@@ -339,17 +339,13 @@ def state_at(events: Sequence[Event], step: int | None = None) -> State:
 
 def advance(state: State, event: Event) -> State:
     """The state after one more event."""
-    from dataclasses import replace
-
     match event:
         case Queued():
             return replace(state, phase="queued", at=event.at, ahead=event.ahead)
         case Started():
             return replace(state, phase="prefill", at=event.at, ahead=0, prompt=len(event.prompt))
         case Layer():
-            return replace(
-                state, at=event.at, layers=event.index + 1, chunk_start=event.start, chunk_stop=event.stop
-            )
+            return replace(state, at=event.at, layers=event.index + 1, chunk_start=event.start, chunk_stop=event.stop)
         case Prefilled():
             return replace(
                 state,
@@ -370,7 +366,7 @@ def advance(state: State, event: Event) -> State:
                 phase="decode",
                 at=event.at,
                 chosen=chosen,
-                held=state.held + 1,
+                held=state.held + (not event.token.special),
                 ttft=first,
                 tpot=(event.at - first) / (chosen - 1) if chosen > 1 else None,
             )

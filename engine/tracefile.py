@@ -122,7 +122,8 @@ def to_bytes(file: TraceFile) -> bytes:
 def read(source: Path | str | bytes) -> TraceFile:
     """The trace in a file or in its bytes.
 
-    Raises `Refusal`: `trace_not_ours`, `trace_newer` (value `version`), `trace_too_big` (value `limit`) or
+    Raises `Refusal`: `trace_not_ours`, `trace_newer` (value `version`), `trace_too_big`,
+    `trace_too_long` (value `limit`) or
     `trace_broken` (value `where`; its cause tells the rule), and `OSError` when the file cannot be opened.
     """
     data = source if isinstance(source, bytes) else _load(Path(source))

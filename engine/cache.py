@@ -1,0 +1,124 @@
+"""One run's K and V, allocated once, and one run's queries kept for the lens.
+
+Shapes: K and V of a layer are `(kv_heads, capacity, head_size)`; positions [0, length) are filled. Sliding layers
+keep every K too (the lens needs them), but `snapshot` counts only what such a layer's window still holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.trace import KV
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a cache must know of a model. `windows[layer]` is 0 for a layer that sees everything."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    windows: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+    def bytes_at(self, length: int) -> int:
+        """Bytes of K and V that `length` positions need: a sliding layer keeps `window - 1` of them, what the next
+        position will still see beside itself (as in transformers' `DynamicSlidingWindowLayer`)."""
+        kept = sum(min(length, window - 1) if window else length for window in self.windows)
+        return 2 * kept * self.kv_heads * self.head_size * self.dtype.itemsize
+
+
+class RunCache:
+    """The KV cache of one run, sized once to prompt + answer limit.
+
+    Raises torch's out-of-memory errors where `capacity` does not fit.
+    """
+
+    def __init__(self, shape: Shape, capacity: int) -> None:
+        self.shape = shape
+        self.capacity = capacity
+        self.length = 0
+        size = (shape.layers, 2, shape.kv_heads, capacity, shape.head_size)
+        self._kv = torch.empty(size, dtype=shape.dtype, device=shape.device)
+        self.keys: tuple[Tensor, ...] = self._kv[:, 0].unbind(0)
+        self.values: tuple[Tensor, ...] = self._kv[:, 1].unbind(0)
+
+    def write(self, layer: int, key: Tensor, value: Tensor) -> None:
+        """Put K and V `(kv_heads, tokens, head_size)` behind the filled positions. `length` moves only when the
+        whole pass is done, so a pass that is given up leaves nothing behind."""
+        stop = self.length + key.shape[1]
+        self.keys[layer][:, self.length : stop] = key
+        self.values[layer][:, self.length : stop] = value
+
+    def snapshot(self) -> KV:
+        allocated = self._kv.numel() * self._kv.element_size()
+        return KV(self.length, self.shape.bytes_at(self.length), allocated)
+
+    def norm_bytes(self, layers: slice, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """K's and V's norms over all KV heads as bytes (`engine.trace.norm_byte`): two `(layers, stop - start)`."""
+        squares = self._kv[layers, :, :, start:stop].float().square().sum((2, 4))
+        quantised = squares.log2().mul(8).add(128).round().clamp(1, 255) * (squares > 0)
+        quantised = quantised.to(torch.uint8).cpu()
+        return quantised[:, 0], quantised[:, 1]
+
+
+class Tape:
+    """The queries of one run, after rotation, as the model made them: all that is kept for the lens.
+
+    Grows with n, not with n squared. Prefill's queries are the model's own tensors, held instead of freed; those of
+    decode go into one tensor allocated at the start.
+    """
+
+    def __init__(self, shape: Shape, answer: int) -> None:
+        self._starts: list[int] = []
+        self._chunks: list[list[Tensor]] = []
+        self._prompt = 0
+        self._rows = torch.empty(
+            (shape.layers, answer, shape.heads, shape.head_size), dtype=shape.dtype, device=shape.device
+        )
+        self._decoded = 0
+
+    def add_chunk(self, start: int, queries: list[Tensor]) -> None:
+        """One prefill pass: per layer `(heads, tokens, head_size)`, positions from `start` on."""
+        self._starts.append(start)
+        self._chunks.append([_own(query) for query in queries])
+        self._prompt = start + queries[0].shape[1]
+
+    def add_row(self, queries: Tensor) -> None:
+        """One decode step: `(layers, heads, head_size)`."""
+        self._rows[:, self._decoded] = queries
+        self._decoded += 1
+
+    @property
+    def length(self) -> int:
+        """Positions whose queries are kept: rows [0, length) can be asked for."""
+        return self._prompt + self._decoded
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held for the lens."""
+        chunks = sum(query.numel() * query.element_size() for chunk in self._chunks for query in chunk)
+        return chunks + self._rows.numel() * self._rows.element_size()
+
+    def queries(self, layer: int, start: int, stop: int) -> Tensor:
+        """Queries of positions [start, stop) in one layer: `(heads, stop - start, head_size)`."""
+        pieces = []
+        for first, chunk in zip(self._starts, self._chunks, strict=True):
+            query = chunk[layer]
+            low, high = max(start, first), min(stop, first + query.shape[1])
+            if low < high:
+                pieces.append(query[:, low - first : high - first])
+        low, high = max(start, self._prompt), min(stop, self.length)
+        if low < high:
+            pieces.append(self._rows[layer, low - self._prompt : high - self._prompt].transpose(0, 1))
+        return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
+
+
+def _own(query: Tensor) -> Tensor:
+    """The query itself, or a copy where it is a view that would keep a larger tensor (GPT-2's joint q, k, v) alive."""
+    return query if query.untyped_storage().nbytes() <= query.numel() * query.element_size() else query.clone()

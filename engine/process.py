@@ -1,0 +1,176 @@
+"""The engine process: jobs in, events out. The only process that imports torch, and one thread of it.
+
+Started as `python -m engine.process`; reads one line of JSON from standard input
+(`{"address": [host, port], "key": hex, "device": "", "dtype": ""}`), connects back and speaks the tuples of
+`docs/api.md`. It ends by itself when the connection ends, however the other side died.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import deque
+from multiprocessing.connection import Client, Connection
+from typing import TYPE_CHECKING, Any
+
+from engine.settings import Refusal
+from engine.trace import Event, Finished, Layer
+
+if TYPE_CHECKING:
+    from engine.model import LanguageModel
+    from engine.run import Run
+
+Message = tuple[Any, ...]
+
+
+def main() -> int:
+    start = json.loads(sys.stdin.readline())
+    host, port = start["address"]
+    connection = Client((host, int(port)), authkey=bytes.fromhex(start["key"]))
+    try:
+        EngineProcess(connection, start.get("device", ""), start.get("dtype", "")).serve()
+    except (EOFError, ConnectionError, BrokenPipeError):
+        return 0
+    return 0
+
+
+class EngineProcess:
+    """Models, active runs and kept runs of this process."""
+
+    def __init__(self, connection: Connection, device: str, dtype: str) -> None:
+        self.connection = connection
+        self.device = device
+        self.dtype = dtype
+        self.models: dict[str, LanguageModel] = {}
+        self.active: dict[str, Run] = {}
+        self.kept: dict[str, Run] = {}
+        self._warm: set[str] = set()
+        self._inbox: deque[Message] = deque()
+        self._outbox: dict[str, list[Event]] = {}
+
+    def serve(self) -> None:
+        """Until the other side says quit or goes away (raises `EOFError` then)."""
+        while True:
+            while self._inbox or self.connection.poll(0 if self.active else None):
+                message = self._inbox.popleft() if self._inbox else self.connection.recv()
+                if message[0] == "quit":
+                    return
+                self._handle(message)
+            self._turn()
+
+    def _turn(self) -> None:
+        """One step of every model that has active runs."""
+        from engine.run import step
+
+        for model in {id(run.model): run.model for run in self.active.values()}.values():
+            runs = [run for run in self.active.values() if run.model is model]
+            step(model, runs, self._emit, self._hear)
+        self._flush()
+
+    def _hear(self) -> None:
+        """Between two layers of a prefill: a stop counts at once, everything else waits for its turn."""
+        while self.connection.poll(0):
+            message = self.connection.recv()
+            if message[0] == "stop":
+                self._handle(message)
+            else:
+                self._inbox.append(message)
+
+    def _emit(self, run: Run, event: Event) -> None:
+        self._outbox.setdefault(run.id, []).append(event)
+        if isinstance(event, Layer):
+            self._flush()
+        elif isinstance(event, Finished):
+            self.active.pop(run.id, None)
+            if run.cache is not None:
+                self.kept[run.id] = run
+
+    def _flush(self) -> None:
+        for run_id, events in self._outbox.items():
+            self.connection.send(("events", run_id, events))
+        self._outbox.clear()
+
+    def _handle(self, message: Message) -> None:
+        kind, *arguments = message
+        {
+            "submit": self._submit,
+            "stop": self._stop,
+            "release": lambda run_id: self.kept.pop(run_id, None),
+            "job": self._job,
+            "cancel": lambda job_id: None,
+            "load": self._load,
+        }[kind](*arguments)
+
+    def _submit(self, run_id: str, settings: Any, pressed: float) -> None:
+        from engine import clock
+        from engine.run import Run
+
+        try:
+            run = Run(run_id, settings, self._model(settings.model), pressed)
+        except Refusal as refusal:
+            values = tuple(refusal.values.items())
+            finished = Finished(clock.now() - pressed, "error", refusal.code, values)
+            self.connection.send(("events", run_id, [finished]))
+            return
+        cold = run.model.facts.model not in self._warm
+        self._warm.add(run.model.facts.model)
+        self.active[run_id] = run
+        self._outbox.setdefault(run_id, []).append(run.started(cold))
+        self._flush()
+
+    def _stop(self, run_id: str, reason: Any) -> None:
+        if run := self.active.get(run_id):
+            run.stop_reason = reason
+
+    def _job(self, job_id: str, name: str, arguments: dict[str, Any]) -> None:
+        from engine import jobs
+
+        try:
+            result = jobs.JOBS[name](self, **arguments)
+        except Refusal as refusal:
+            self.connection.send(("failed", job_id, refusal.code, refusal.values))
+        except Exception as error:  # noqa: BLE001 - a failing job must not take anyone's run with it
+            self.connection.send(("failed", job_id, "job_failed", {"why": f"{type(error).__name__}: {error}"[:300]}))
+        else:
+            self.connection.send(("result", job_id, result))
+
+    def run(self, run_id: str) -> Run:
+        """An active or kept run. Raises `Refusal("not_kept")`."""
+        found = self.active.get(run_id) or self.kept.get(run_id)
+        if found is None:
+            raise Refusal("not_kept")
+        return found
+
+    def _model(self, name: str) -> LanguageModel:
+        if name in self.models:
+            return self.models[name]
+        if not name and self.models:
+            return next(iter(self.models.values()))
+        raise Refusal("model_not_ready", model=name)
+
+    def _load(self, name: str) -> None:
+        """Load a model besides those loaded; tells progress, then `ready` or `refused`."""
+
+        def progress(fraction: float, what: str) -> None:
+            self.connection.send(("status", "loading", {"model": name, "progress": fraction, "what": what}))
+
+        progress(0.0, "import")
+        try:
+            from engine import weights
+            from engine.model import load
+
+            source = weights.resolve(name)
+            model = load(
+                source.folder, name=name, weights_sha256=source.sha256, device=self.device, dtype=self.dtype,
+                progress=progress,
+            )  # fmt: skip
+        except Refusal as refusal:
+            fields = {"model": name, "code": refusal.code, "values": refusal.values}
+            self.connection.send(("status", "refused", fields))
+            return
+        self.models[name] = model
+        self.connection.send(("status", "ready", {"model": name, "facts": model.facts}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,288 @@
+"""The story itself: prefill, then one decode step after another, for all active runs together.
+
+`step(model, runs, emit, check)` does one turn: at most one prefill pass (whole, or a chunk when others are writing)
+and one decode pass that advances every writing run. It yields nothing and returns nothing; what happened is told to
+`emit(run, event)`. `check()` is called between layers of a prefill, so that whoever drives the loop can hear a stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine import clock, sampling
+from engine.cache import RunCache, Tape
+from engine.lens import Lens
+from engine.model import LanguageModel
+from engine.settings import MAX_PROMPT_CHARACTERS, Refusal, Settings
+from engine.tap import Pass
+from engine.text import StreamDecoder
+from engine.trace import (
+    Candidate,
+    Chose,
+    Decoded,
+    Event,
+    Finished,
+    Layer,
+    Prefilled,
+    Reason,
+    Started,
+    Trace,
+    Wrote,
+)
+
+CHUNK = 256
+"""Prompt tokens per prefill pass while others are writing: their words wait for one chunk, not for the paper."""
+
+Emit = Callable[["Run", Event], None]
+
+
+class Halt(Exception):
+    """Raised between two layers to give a forward pass up."""
+
+
+class Run:
+    """One person's exam. Everything of it is in here; the model knows nothing of it.
+
+    Raises `Refusal` when the prompt cannot be taken (`empty_prompt`, `prompt_too_long`, `too_many_tokens`,
+    `no_chat_template`).
+    """
+
+    def __init__(
+        self, run_id: str, settings: Settings, model: LanguageModel, pressed: float, now: Callable[[], float] = clock.now
+    ) -> None:
+        self.id = run_id
+        self.settings = settings
+        self.model = model
+        self._pressed = pressed
+        self._now = now
+        _check_prompt(settings)
+        begin = now()
+        self.prompt = model.text.prompt(settings)
+        self.tokenise_seconds = now() - begin
+        self.ids = [token.id for token in self.prompt.tokens]
+        context = model.facts.context
+        if not self.ids:
+            raise Refusal("empty_prompt")
+        if len(self.ids) >= context:
+            raise Refusal("too_many_tokens", tokens=len(self.ids), bound=context - 1)
+        self.limit = min(settings.max_new_tokens, context - len(self.ids))
+        self.chosen: list[int] = []
+        self.sampler = sampling.Sampler(settings)
+        self.decoder = StreamDecoder(model.text, settings.stop)
+        self.cache: RunCache | None = None
+        self.tape: Tape | None = None
+        self.finished = False
+        self.stop_reason: Reason | None = None
+
+    @property
+    def at(self) -> float:
+        """Seconds since the person pressed start."""
+        return self._now() - self._pressed
+
+    @property
+    def reading(self) -> bool:
+        return not self.finished and not self.chosen
+
+    @property
+    def writing(self) -> bool:
+        return not self.finished and bool(self.chosen)
+
+    @property
+    def lens(self) -> Lens:
+        """Raises `Refusal("not_kept")` when the run's tensors are gone."""
+        if self.cache is None or self.tape is None or not self.cache.length:
+            raise Refusal("not_kept")
+        return Lens(self.cache, self.tape, self.model.scaling)
+
+    def due(self) -> Reason | None:
+        """Why this run should end now, if it should."""
+        if self.stop_reason is None and self.at > self.settings.timeout:
+            self.stop_reason = "timeout"
+        return self.stop_reason
+
+    def started(self, cold: bool) -> Started:
+        prompt = self.prompt
+        return Started(
+            self.at, self.model.facts, self.settings, prompt.text, prompt.tokens, prompt.own_start, prompt.own_stop,
+            self.tokenise_seconds, cold, prompt.flagged,
+        )  # fmt: skip
+
+    def allocate(self) -> tuple[RunCache, Tape]:
+        """The cache and the tape, on first use. Raises out-of-memory errors."""
+        if self.cache is None or self.tape is None:
+            self.cache = RunCache(self.model.shape, len(self.ids) + self.limit)
+            self.tape = Tape(self.model.shape, self.limit)
+        return self.cache, self.tape
+
+
+def _check_prompt(settings: Settings) -> None:
+    if not settings.prompt.strip():
+        raise Refusal("empty_prompt")
+    if len(settings.prompt) > MAX_PROMPT_CHARACTERS:
+        raise Refusal("prompt_too_long", characters=len(settings.prompt), bound=MAX_PROMPT_CHARACTERS)
+    if any("\ud800" <= character <= "\udfff" for character in settings.prompt):
+        raise Refusal("lone_surrogate")
+
+
+def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, check: Callable[[], None] = lambda: None) -> None:
+    """One turn for all `runs` of one model. Runs that are over are marked `finished`."""
+    for run in runs:
+        if not run.finished and (reason := run.due()):
+            finish(run, reason, emit)
+    writing = [run for run in runs if run.writing]
+    reading = next((run for run in runs if run.reading), None)
+    if reading is not None:
+        _guard([reading], emit, lambda: _prefill(model, reading, bool(writing), emit, check))
+    if writing:
+        _guard(writing, emit, lambda: _decode(model, writing, emit))
+
+
+def complete(run: Run, cold: bool = False) -> Trace:
+    """Drive one run alone to its end: its trace."""
+    events: list[Event] = [run.started(cold)]
+    while not run.finished:
+        step(run.model, [run], lambda _, event: events.append(event))
+    return Trace(tuple(events))
+
+
+def finish(run: Run, reason: Reason, emit: Emit, code: str = "", **values: str | int | float) -> None:
+    """End a run: release what the decoder held back, then say why."""
+    if text := run.decoder.flush():
+        emit(run, Wrote(run.at, text))
+    run.finished = True
+    peak = torch.cuda.max_memory_allocated() if run.model.shape.device.type == "cuda" else 0
+    emit(run, Finished(run.at, reason, code, tuple(values.items()), peak))
+
+
+def _guard(runs: list[Run], emit: Emit, work: Callable[[], None]) -> None:
+    """Do `work` for `runs`; a failure ends the guilty one only. In a batch the guilty is found by stepping alone;
+    out of memory is put down to the run with the largest cache, which frees most."""
+    try:
+        work()
+    except Halt:
+        for run in runs:
+            finish(run, run.stop_reason or "stopped", emit)
+    except Exception as error:  # noqa: BLE001 - whatever a model raises must reach the person as a sentence
+        if len(runs) == 1:
+            _fail(runs[0], error, emit)
+        elif is_out_of_memory(error):
+            _fail(max(runs, key=lambda run: run.cache.capacity if run.cache else 0), error, emit)
+        else:
+            for run in runs:
+                _guard([run], emit, lambda run=run: _decode(run.model, [run], emit))  # type: ignore[misc]
+
+
+def _fail(run: Run, error: Exception, emit: Emit) -> None:
+    if is_out_of_memory(error):
+        run.cache = run.tape = None
+        finish(run, "out_of_memory", emit, "out_of_memory")
+        if run.model.shape.device.type == "cuda":
+            torch.cuda.empty_cache()
+    elif isinstance(error, Refusal):
+        finish(run, "error", emit, error.code, **error.values)
+    else:
+        finish(run, "error", emit, "model_failed", why=f"{type(error).__name__}: {error}"[:300])
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """CUDA and MPS raise `torch.OutOfMemoryError` or say so; the CPU's allocator raises a plain RuntimeError."""
+    text = str(error)
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or (
+        isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+    )
+
+
+def _prefill(
+    model: LanguageModel, run: Run, chunked: bool, emit: Emit, check: Callable[[], None]
+) -> None:
+    """One pass over the prompt, or over its next chunk; after the last one the first token is chosen."""
+    cache, tape = run.allocate()
+    start = cache.length
+    stop = min(start + CHUNK, len(run.ids)) if chunked else len(run.ids)
+    live = model.shape.device.type == "cpu"
+
+    def on_layer(index: int, seconds: float) -> None:
+        if live:
+            emit(run, _layer(run, cache, index, start, stop, seconds))
+        check()
+        if run.due():
+            raise Halt
+
+    one = Pass([cache], stop - start, on_layer)
+    logits = model.forward([run.ids[start:stop]], one)
+    one.marks.mark()
+    seconds = one.marks.seconds()
+    if not live:  # the device runs ahead of us: only now its times are known
+        for index in range(model.shape.layers):
+            emit(run, _layer(run, cache, index, start, stop, seconds[index]))
+    one.commit([tape])
+    emit(run, Prefilled(run.at, start, stop, sum(seconds), seconds[-1], cache.snapshot()))
+    if stop == len(run.ids):
+        _choose([run], logits, emit)
+
+
+def _layer(run: Run, cache: RunCache, index: int, start: int, stop: int, seconds: float) -> Layer:
+    at = run.at
+    keys, values = cache.norm_bytes(slice(index, index + 1), start, stop)
+    return Layer(at, index, start, stop, seconds, keys[0].numpy().tobytes(), values[0].numpy().tobytes())
+
+
+def _decode(model: LanguageModel, runs: Sequence[Run], emit: Emit) -> None:
+    """One forward pass for all runs that are writing, then each chooses its next token."""
+    pairs = [run.allocate() for run in runs]
+    one = Pass([cache for cache, _ in pairs], 1)
+    logits = model.forward([[run.chosen[-1]] for run in runs], one)
+    one.marks.mark()
+    seconds = tuple(one.marks.seconds())
+    one.commit([tape for _, tape in pairs])
+    total = sum(seconds)
+    for run, (cache, _) in zip(runs, pairs, strict=True):
+        position = cache.length - 1
+        keys, values = cache.norm_bytes(slice(None), position, position + 1)
+        emit(
+            run,
+            Decoded(
+                run.at, position, total, seconds[:-1], seconds[-1], cache.snapshot(),
+                keys.numpy().tobytes(), values.numpy().tobytes(), len(runs),
+            ),
+        )  # fmt: skip
+    _choose(runs, logits, emit)
+
+
+def _choose(runs: Sequence[Run], logits: Tensor, emit: Emit) -> None:
+    """Choose each run's next token from its row of `logits` and tell what it was chosen from."""
+    told = sampling.measure(logits)
+    for row, run in enumerate(runs):
+        index = run.sampler.choose(logits[row])
+        at = run.at
+        own = told.log_probabilities[row]
+        run.chosen.append(index)
+        token, released = run.decoder.push(index)
+        candidates = tuple(
+            Candidate(other, run.model.text.piece(other), probability)
+            for other, probability in zip(told.ids[row], told.probabilities[row], strict=True)
+        )
+        listed = told.ids[row]
+        rank = listed.index(index) if index in listed else sampling.rank_of(own, index)
+        emit(run, Chose(at, token, float(own[index].exp()), rank, told.entropy[row], candidates))
+        if released:
+            emit(run, Wrote(run.at, released))
+        if reason := _over(run, index):
+            finish(run, reason, emit)
+
+
+def _over(run: Run, index: int) -> Reason | None:
+    if index in run.model.end_ids:
+        return "eos"
+    if run.decoder.stopped:
+        return "stop_string"
+    return "length" if len(run.chosen) >= run.limit else None
+
+
+def answer(model: LanguageModel, settings: Settings, **kwargs: Any) -> Trace:
+    """One exam from start to end in this process: what the command line and the tests use."""
+    return complete(Run("", settings, model, clock.now(), **kwargs))

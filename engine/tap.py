@@ -1,0 +1,175 @@
+"""The attention function that is registered with transformers, and the forward pass it belongs to.
+
+`model(ids, position_ids=…, cache=p, tape=p)` with a `Pass` p: the library hands K and V to `Pass.update` and the
+extra keyword `tape` on to `attend`. Nothing hangs on the model object, so runs cannot disturb each other.
+
+No mask function is registered under our name: transformers then builds no mask, and `attend` makes what each case
+needs (causal, lower-right causal for a later chunk, sliding window). For one query row no mask is needed at all,
+and the query heads that share a KV head are folded into the query-length axis: K and V are read once per group,
+which is the point of grouped-query attention (Ainslie et al. 2023) and what the library's kernel call misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import AttentionInterface
+from transformers.cache_utils import Cache
+
+from engine.cache import RunCache, Tape
+from engine.clock import Marks
+
+NAME = "open_book_exam"
+
+_HARMLESS = {
+    "dropout", "cache", "use_cache", "position_ids", "position_embeddings", "cache_position", "is_causal", "layer_idx",
+    "output_attentions", "output_hidden_states", "return_dict", "logits_to_keep", "token_type_ids",
+}  # fmt: skip
+"""Keywords models pass along that do not change the attention's result (dropout is 0 outside training)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a probe learns of one attention call: the layer's window (0: none), its factor before the softmax, and
+    the names of arguments that `attend` does not honour."""
+
+    window: int
+    scaling: float
+    unknown: tuple[str, ...]
+
+
+class Pass(Cache):
+    """One forward pass over the same number of new tokens of one or more runs.
+
+    To the library it is a `Cache`; to `attend` it is the tape. Row i of the batch belongs to `caches[i]`.
+    `on_layer(index, seconds)` is called as soon as a layer's attention is done and may raise to give the pass up:
+    nothing is kept then. `commit` keeps the pass.
+    """
+
+    def __init__(
+        self,
+        caches: Sequence[RunCache],
+        tokens: int,
+        on_layer: Callable[[int, float], None] | None = None,
+        probing: bool = False,
+    ) -> None:
+        super().__init__(layers=[])
+        self.caches = caches
+        self.tokens = tokens
+        self.queries: list[Tensor] = []
+        self.masks: dict[int, Tensor] = {}
+        self.marks = Marks(caches[0].shape.device)
+        self._on_layer = on_layer
+        self.calls: list[Call] | None = [] if probing else None
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Append `(runs, kv_heads, tokens, head_size)` to each run's own tensors; hands them back unchanged."""
+        for row, cache in enumerate(self.caches):
+            cache.write(layer_idx, key_states[row], value_states[row])
+        return key_states, value_states
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return self.caches[0].length
+
+    def attended(self, layer: int, query: Tensor) -> None:
+        """The tap is done with a layer; `query` is `(runs, heads, tokens, head_size)`."""
+        self.queries.append(query)
+        seconds = self.marks.mark()
+        if self._on_layer is not None:
+            self._on_layer(layer, seconds)
+
+    def commit(self, tapes: Sequence[Tape]) -> None:
+        """The pass is done: its positions count, its queries are kept."""
+        if self.tokens == 1 and self.caches[0].length:
+            rows = torch.stack(self.queries)[:, :, :, 0]
+            for row, tape in enumerate(tapes):
+                tape.add_row(rows[:, row])
+        else:
+            tapes[0].add_chunk(self.caches[0].length, [query[0] for query in self.queries])
+        for cache in self.caches:
+            cache.length += self.tokens
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    scaling: float | None = None,
+    tape: Pass,
+    sliding_window: int | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Attention of the new tokens to their own run's notes: `(runs, tokens, heads, head_size)`.
+
+    The fast kernel computes it; no attention weights are made. `engine.lens` makes those that somebody looks at.
+    """
+    layer = int(module.layer_idx)  # type: ignore[arg-type]
+    window = sliding_window or 0
+    if tape.tokens == 1:
+        output = _one_row_each(tape, layer, query, scaling, window)
+    else:
+        output = _many_rows(tape, layer, query, key, value, scaling, window)
+    if tape.calls is not None:
+        given = {**kwargs, "attention_mask": attention_mask}
+        unknown = {key for key, argument in given.items() if key not in _HARMLESS and argument is not None}
+        factor = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
+        tape.calls.append(Call(window, factor, tuple(sorted(unknown))))
+    tape.attended(layer, query)
+    return output, None
+
+
+def _one_row_each(tape: Pass, layer: int, query: Tensor, scaling: float | None, window: int) -> Tensor:
+    """One new token per run, each attending to its own run's K and V; no padding, no mask."""
+    outputs = []
+    for row, cache in enumerate(tape.caches):
+        stop = cache.length + 1
+        start = max(0, stop - window) if window else 0
+        key = cache.keys[layer][None, :, start:stop]
+        value = cache.values[layer][None, :, start:stop]
+        folded = query[row].reshape(1, cache.shape.kv_heads, -1, cache.shape.head_size)
+        output = F.scaled_dot_product_attention(folded, key, value, scale=scaling)
+        outputs.append(output.reshape(1, 1, -1, cache.shape.head_size))
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+
+def _many_rows(
+    tape: Pass, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float | None, window: int
+) -> Tensor:
+    """Prefill of one run: the whole prompt, or a chunk that also sees the chunks before it."""
+    cache = tape.caches[0]
+    start, stop = cache.length, cache.length + tape.tokens
+    if start == 0 and (not window or tape.tokens <= window):
+        output = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scaling, enable_gqa=True)
+        return output.transpose(1, 2)
+    first = max(0, start - window + 1) if window else 0
+    if window not in tape.masks:
+        tape.masks[window] = causal_mask(start, stop, first, window, query.device)
+    group = cache.shape.heads // cache.shape.kv_heads
+    key = cache.keys[layer][None, :, first:stop].repeat_interleave(group, dim=1)
+    value = cache.values[layer][None, :, first:stop].repeat_interleave(group, dim=1)
+    output = F.scaled_dot_product_attention(query, key, value, attn_mask=tape.masks[window], scale=scaling)
+    return output.transpose(1, 2)
+
+
+def causal_mask(start: int, stop: int, first: int, window: int, device: torch.device) -> Tensor:
+    """Which keys [first, stop) the queries [start, stop) see: bool `(stop - start, stop - first)`.
+
+    Position i sees j when j <= i and, with a window, i - j < window.
+    """
+    rows = torch.arange(start, stop, device=device)[:, None]
+    columns = torch.arange(first, stop, device=device)[None, :]
+    seen = columns <= rows
+    return seen & (rows - columns < window) if window else seen
+
+
+AttentionInterface.register(NAME, attend)  # type: ignore[arg-type]

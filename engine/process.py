@@ -103,7 +103,7 @@ class EngineProcess:
 
     def _submit(self, run_id: str, settings: Any, pressed: float) -> None:
         from engine import clock
-        from engine.run import Run
+        from engine.run import Run, reset_peak
 
         try:
             run = Run(run_id, settings, self._model(settings.model), pressed)
@@ -112,6 +112,8 @@ class EngineProcess:
             finished = Finished(clock.now() - pressed, "error", refusal.code, values)
             self.connection.send(("events", run_id, [finished]))
             return
+        if not self.active:
+            reset_peak(run.model.shape.device)
         cold = run.model.facts.model not in self._warm
         self._warm.add(run.model.facts.model)
         self.active[run_id] = run

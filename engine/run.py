@@ -143,6 +143,7 @@ def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, check: Callable[
 
 def complete(run: Run, cold: bool = False) -> Trace:
     """Drive one run alone to its end: its trace."""
+    reset_peak(run.model.shape.device)
     events: list[Event] = [run.started(cold)]
     while not run.finished:
         step(run.model, [run], lambda _, event: events.append(event))
@@ -154,8 +155,15 @@ def finish(run: Run, reason: Reason, emit: Emit, code: str = "", **values: str |
     if text := run.decoder.flush():
         emit(run, Wrote(run.at, text))
     run.finished = True
-    peak = torch.cuda.max_memory_allocated() if run.model.shape.device.type == "cuda" else 0
+    device = run.model.shape.device
+    peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
     emit(run, Finished(run.at, reason, code, tuple(values.items()), peak))
+
+
+def reset_peak(device: torch.device) -> None:
+    """Begin to watch peak memory anew; for a run that has the device to itself (others would lose their peak)."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
 
 
 def _guard(runs: list[Run], emit: Emit, work: Callable[[], None]) -> None:

@@ -9,10 +9,18 @@ import json
 from typing import Annotated, Any, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from engine import settings, trace
 
-_CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", extra="forbid", allow_inf_nan=False)
+_CONFIG = ConfigDict(
+    ser_json_bytes="base64",
+    val_json_bytes="base64",
+    extra="forbid",
+    allow_inf_nan=False,
+    use_attribute_docstrings=True,
+    json_schema_serialization_defaults_required=True,  # every line written holds every field
+)
 
 # The dataclasses are standard library only; what pydantic needs to know of them is said here.
 for _kind in (
@@ -47,6 +55,14 @@ def plain(value: settings.Settings | trace.Facts) -> dict[str, Any]:
     return cast(dict[str, Any], adapter.dump_python(value, mode="json"))  # type: ignore[arg-type]
 
 
+class _WithoutTitles(GenerateJsonSchema):
+    """A field's title would only repeat its name."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+
 def schema() -> dict[str, Any]:
-    """JSON Schema of one event line."""
-    return _EVENT.json_schema()
+    """JSON Schema (draft 2020-12) of one event line."""
+    dialect = {"$schema": GenerateJsonSchema.schema_dialect, "title": "One line of events.jsonl"}
+    return dialect | _EVENT.json_schema(mode="serialization", schema_generator=_WithoutTitles)

@@ -122,9 +122,8 @@ def to_bytes(file: TraceFile) -> bytes:
 def read(source: Path | str | bytes) -> TraceFile:
     """The trace in a file or in its bytes.
 
-    Raises `Refusal`: `trace_not_ours`, `trace_newer` (value `version`), `trace_too_big`,
-    `trace_too_long` (value `limit`) or
-    `trace_broken` (value `where`; its cause tells the rule), and `OSError` when the file cannot be opened.
+    Raises `Refusal`: `trace_not_ours`, `trace_newer` (value `version`), `trace_too_big` or `trace_too_long` (value
+    `limit`), `trace_broken` (value `where`; its cause tells the rule); `OSError` when the file cannot be opened.
     """
     data = source if isinstance(source, bytes) else _load(Path(source))
     if len(data) > MAX_FILE:
@@ -209,7 +208,7 @@ def _read_header(data: bytes) -> Header:
 
 def _read_events(data: bytes) -> Iterator[Event]:
     if data.count(b"\n") > MAX_EVENTS:
-        raise Refusal("trace_too_big", limit=f"{MAX_EVENTS:,}")
+        raise Refusal("trace_too_long", limit=MAX_EVENTS)
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n")):
         if len(line) > MAX_LINE:
             raise Refusal("trace_too_big", limit=_size(MAX_LINE))

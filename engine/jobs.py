@@ -45,7 +45,7 @@ def looks_of(run: Run) -> dict[str, Any]:
     lens = run.lens
     if lens.length > 65_536:
         raise Refusal("too_long_to_keep", tokens=lens.length, bound=65_536)
-    positions, weights = lens.looks(range(first, lens.length))
+    positions, weights = lens.looks(range(first, first + len(run.chosen)))
     kept = Looks(positions.numpy().astype("<u2"), (weights.numpy() * FULL).round().astype("<u2"))
     return {"looks": kept.to_bytes(), "lens": copying_head(run, positions, weights)}
 

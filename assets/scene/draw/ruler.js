@@ -1,0 +1,93 @@
+/** Below the marks: which columns were read and which written, and what they take in bytes. */
+import { fill } from '../dom.js'
+import { number } from '../text.js'
+import { font } from './marks.js'
+
+export function drawRuler(context, g, scene, moment, { bytes }) {
+  const y = g.bottom + 0.3 * g.u
+  drawBrackets(context, g, scene, moment, y)
+  drawBytes(context, g, scene, y + (g.small ? 1.7 : 1.72) * g.u, bytes)
+}
+
+function drawBrackets(context, g, { palette, words, trace }, { phase, state, passIndex }, y) {
+  const bracket = (a, b, colour) => {
+    context.strokeStyle = colour
+    context.lineWidth = 1.8
+    context.beginPath()
+    context.moveTo(a, y)
+    context.lineTo(a, y + 0.28 * g.u)
+    context.lineTo(b, y + 0.28 * g.u)
+    context.lineTo(b, y)
+    context.stroke()
+  }
+  const binned = (n, template) => (n > 1 ? ` · ${fill(template, { n: number(n) })}` : '')
+  const n = number(g.prompt)
+  const parts = trace.passes.length
+  const whole = !parts || trace.passes[0].stop === g.prompt
+  const long = whole ? fill(words.scratch.read, { n }) : fill(words.scratch.read_chunks, { n, parts: Math.max(parts, passIndex + 1) })
+  const left = binned(g.bin, words.scratch.binned)
+  const right = binned(g.wordBin, words.scratch.binned_words)
+  font(context, g, g.small ? 0.8 : 0.94, '700')
+  const width = (text) => context.measureText(text).width
+  const room = g.end - g.left - 0.9 * g.u
+  // The longest wording that fits.
+  const [read, written] = [[long, words.scratch.written], [left ? fill(words.scratch.read_short, { n }) : long, words.scratch.written_short],
+    [fill(words.scratch.read_short, { n }), words.scratch.written], [fill(words.scratch.read_short, { n }), words.scratch.written_short]]
+    .map(([a, b]) => [a + left, b + right]).find(([a, b], i) => i === 3 || width(a) + width(b) < room)
+  context.globalAlpha = phase === 'tokenise' || phase === 'queued' ? 0.4 : 1
+  bracket(g.left, g.readEnd, palette.prefill)
+  context.fillStyle = palette.prefill
+  context.textAlign = 'left'
+  context.fillText(read, g.left, y + (g.small ? 1.12 : 1.24) * g.u)
+  if (g.columns > g.readColumns) {
+    context.globalAlpha = state.chosen ? 1 : 0.5
+    bracket(g.x(g.readColumns), g.end, palette.decode)
+    context.fillStyle = palette.decode
+    context.textAlign = 'right'
+    context.fillText(written, g.end, y + (g.small ? 1.12 : 1.24) * g.u)
+  }
+  context.globalAlpha = 1
+}
+
+/** A ruler in bytes, over the same columns. Where layers slide, bytes and columns part ways: then it counts columns' share. */
+function drawBytes(context, g, { palette, trace }, y, bytes) {
+  const each = trace.noteBytes * g.layers
+  const most = (g.prompt + g.answers) * each
+  const height = 0.26 * g.u
+  const bar = (from, to, colour) => {
+    context.fillStyle = colour
+    context.fillRect(from, y, Math.max(0, to - from), height)
+  }
+  bar(g.left, g.readEnd, palette.edge)
+  if (g.columns > g.readColumns) bar(g.x(g.readColumns), g.end, palette.edge)
+  bar(g.left, g.edge(Math.min(bytes / each, g.prompt)), palette.prefill)
+  if (bytes / each > g.prompt) bar(g.edge(g.prompt + 1e-9), Math.min(g.end, g.edge(bytes / each)), palette.decode)
+  drawTicks(context, g, palette, y, each, most)
+}
+
+function drawTicks(context, g, palette, y, each, most) {
+  const [unit, size] = most >= 1e9 ? ['GB', 1e9] : most >= 1e6 ? ['MB', 1e6] : ['KB', 1e3]
+  const step = niceStep((most / size) / (g.small ? 4 : 8))
+  const digits = step < 0.1 ? 2 : step < 1 ? 1 : 0
+  font(context, g, 0.78)
+  context.fillStyle = palette.pencil
+  let free = -Infinity
+  for (let value = 0; value <= (most / size) * 1.0001; value += step) {
+    const x = g.edge((value * size) / each)
+    const final = value + step > (most / size) * 1.0001
+    const text = value === 0 ? '0' : number(value, digits) + (final ? ` ${unit}` : '')
+    const width = context.measureText(text).width
+    context.textAlign = value === 0 ? 'left' : 'center'
+    const at = value === 0 ? x : Math.min(x, g.width - width / 2 - 2)
+    context.fillRect(x, y, 1, 0.45 * g.u)
+    if (at - width / 2 < free && !final) continue
+    context.fillText(text, at, y + 1.2 * g.u)
+    free = at + width / 2 + 0.5 * g.u
+  }
+}
+
+/** 1, 2 or 5 times a power of ten, not below `value`. */
+export function niceStep(value) {
+  const power = 10 ** Math.floor(Math.log10(value))
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= value)
+}

@@ -1,0 +1,81 @@
+/** What is going on at `t`: a pure function of trace and time. Between two measured marks it goes evenly. */
+import { upTo } from './trace.js'
+
+const part = (t, { a, b }) => Math.min(1, Math.max(0, (t - a) / (b - a)))
+
+/**
+ * phase   idle · queued · tokenise · prefill · first (the first word is being chosen) · decode · end
+ * state   the fold of the events up to t
+ * pass    the prefill pass at work or the last one, with `rows`: layers that have its notes (a fraction while one writes)
+ * reading true while a pass is at work
+ * step    the decode step at work (index into trace.steps) or -1, `rows` likewise
+ * steps   decode steps that are over
+ * words   words chosen; `ink` 0…1 is how much of the newest is on the paper
+ * focus   the word whose look is shown, or -1
+ */
+export function momentAt(trace, t, live = false) {
+  const state = trace.stateAt(t)
+  const moment = { t, state, phase: phaseOf(trace, state, t), pass: null, passIndex: -1, reading: false, step: -1, rows: 0 }
+  moment.passIndex = upTo(trace.passes, t, (pass) => pass.a) - 1
+  if (moment.passIndex >= 0) {
+    moment.pass = trace.passes[moment.passIndex]
+    moment.rows = progress(moment.pass.layers, t)
+    moment.reading = t < moment.pass.b && state.phase === 'prefill'
+  }
+  moment.steps = state.decoded
+  const next = trace.steps[state.decoded]
+  if (next && next.a <= t) {
+    moment.step = state.decoded
+    moment.rows = progress(next.layers, t)
+  }
+  moment.words = state.chosen
+  moment.ink = live ? 1 : inked(trace, state.chosen - 1, t)
+  moment.focus = focusOf(trace, moment)
+  return moment
+}
+
+function phaseOf(trace, state, t) {
+  if (state.phase === 'done') return 'end'
+  if (state.phase === 'decode') return 'decode'
+  if (state.phase === 'prefill') return t >= trace.read ? 'first' : 'prefill'
+  const { started } = trace
+  if (started && (state.phase === 'idle' || t >= started.at - started.tokenise_seconds)) return 'tokenise'
+  return state.phase
+}
+
+/** Layers done, with the fraction of the one at work. */
+function progress(layers, t) {
+  const done = upTo(layers, t, (layer) => layer.b)
+  return done < layers.length ? done + part(t, layers[done]) : done
+}
+
+/** A word is inked over 4 ms of the model's time, or a fifth of the time it had when that is shorter. */
+export function inkSeconds(trace, word) {
+  const next = trace.words[word + 1]?.at ?? trace.end
+  return Math.min(0.004, 0.2 * Math.max(0, next - trace.words[word].at))
+}
+
+function inked(trace, word, t) {
+  if (word < 0) return 0
+  const span = inkSeconds(trace, word)
+  return span > 0 ? Math.min(1, (t - trace.words[word].at) / span) : 1
+}
+
+function focusOf(trace, { phase, words, ink, step }) {
+  if (phase === 'first') return trace.words.length ? 0 : -1
+  if (phase !== 'decode') return -1
+  if (ink < 1 || step < 0) return words - 1
+  return words < trace.words.length ? words : words - 1
+}
+
+/** Moments worth stopping at: every layer while the paper is read (or its middle only), every word of the answer. */
+export function stops(trace, everyLayer = true) {
+  const times = [0, ...trace.waits.map((wait) => wait.at)]
+  if (trace.started) times.push(trace.started.at)
+  for (const { layers } of trace.passes) {
+    for (const layer of everyLayer ? layers : [layers[layers.length >> 1]]) times.push(layer.b)
+  }
+  for (const word of trace.words) times.push(word.at + inkSeconds(trace, word.index))
+  times.push(trace.end)
+  return [...new Set(times)].sort((a, b) => a - b)
+}

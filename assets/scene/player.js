@@ -1,0 +1,101 @@
+/**
+ * The clock. Following: the present is the newest event. Replaying: `t` seconds of the model's own time, at a speed.
+ * It asks for a frame only while something moves; `onFrame(t)` draws.
+ */
+import { stops } from './moment.js'
+
+export const SPEEDS = [1, 0.1, 0.05, 0.02, 0.01]
+
+export class Player {
+  constructor(trace, onFrame, calm = false) {
+    this.trace = trace
+    this.onFrame = onFrame
+    this.calm = calm
+    this.t = 0
+    this.speed = 0.02
+    this.playing = false
+    this.following = false
+    this.frame = 0
+    this.timer = 0
+  }
+
+  /** One listed speed for a whole run: the one that comes nearest to eleven seconds. */
+  chooseSpeed() {
+    const off = (speed) => Math.abs(Math.log(this.trace.end / speed / 11))
+    this.speed = SPEEDS.reduce((best, speed) => (off(speed) < off(best) ? speed : best))
+  }
+
+  follow() {
+    this.stop()
+    this.following = true
+    this.present()
+  }
+
+  /** New events came. */
+  present() {
+    if (this.following) this.t = this.trace.end
+    this.draw()
+  }
+
+  /** Draws in the next frame, once however often it is asked. */
+  draw() {
+    this.frame ||= requestAnimationFrame((now) => {
+      this.frame = 0
+      if (this.playing && !this.calm) this.advance(now)
+      this.onFrame(this.t)
+    })
+  }
+
+  advance(now) {
+    this.t = Math.min(this.trace.end, this.t + ((now - this.since) / 1000) * this.speed)
+    this.since = now
+    if (this.t < this.trace.end) this.draw()
+    else if (this.trace.finished) this.stop()
+    else this.follow()
+  }
+
+  play() {
+    this.following = false
+    if (this.t >= this.trace.end) this.t = 0
+    this.playing = true
+    this.since = performance.now()
+    // Without motion it goes from word to word.
+    if (this.calm) this.timer = setInterval(() => (this.t < this.trace.end ? this.step(1, true) : this.pause()), 1400)
+    this.draw()
+  }
+
+  stop() {
+    this.playing = false
+    this.following = false
+    clearInterval(this.timer)
+  }
+
+  pause() {
+    this.stop()
+    this.draw()
+  }
+
+  toggle() {
+    if (this.playing || this.following) this.pause()
+    else this.play()
+  }
+
+  seek(t) {
+    this.stop()
+    this.t = Math.min(this.trace.end, Math.max(0, t))
+    this.draw()
+  }
+
+  step(direction, playing = false) {
+    const times = stops(this.trace, !playing)
+    const next = direction > 0 ? times.find((time) => time > this.t + 1e-7) : times.findLast((time) => time < this.t - 1e-7)
+    if (!playing) this.stop()
+    this.t = next ?? (direction > 0 ? this.trace.end : 0)
+    this.draw()
+  }
+
+  close() {
+    this.stop()
+    cancelAnimationFrame(this.frame)
+  }
+}

@@ -1,0 +1,235 @@
+/** The scene: one run on one desk. Puts the trace, the clock and the drawings together. */
+import { buildFrame } from './frame.js'
+import { Trace } from './trace.js'
+import { Player } from './player.js'
+import { Lens } from './lens.js'
+import { momentAt } from './moment.js'
+import { ServiceSource } from './source.js'
+import { loadFonts, loadStyles, paletteOf, PHONE, themeOf, unitOf } from './theme.js'
+import { fill, setFlag, setText } from './dom.js'
+import { visible } from './text.js'
+import { Controls } from './controls.js'
+import { Compose } from './compose.js'
+import { Actions } from './actions.js'
+import { Engine } from './engine.js'
+import { Equivalent } from './equivalent.js'
+import { Rail } from './draw/rail.js'
+import { Headline } from './draw/headline.js'
+import { Paper } from './draw/paper.js'
+import { Scratch } from './draw/scratch.js'
+import { Answer } from './draw/answer.js'
+import { Candidates } from './draw/candidates.js'
+import { Timeline } from './draw/timeline.js'
+
+const NOTHING = { attention: () => Promise.reject(new Error('no run')), summary: async () => null, events: () => () => {} }
+
+export class Scene {
+  constructor(element, options) {
+    this.element = element
+    this.options = options
+    this.words = { ...options.words, lang: options.lang === 'zh' ? 'zh-CN' : 'en' }
+    this.lang = options.lang
+    this.errors = options.errors
+    this.run = null
+    this.kind = 'measured'
+    this.connection = 'live'
+    this.view = {}
+    this.calm = matchMedia('(prefers-reduced-motion: reduce)').matches
+    this.parts = buildFrame(this.words)
+    this.parts.root.style.visibility = 'hidden'
+    element.replaceChildren(this.parts.root)
+    this.blank()
+    this.rail = new Rail(this)
+    this.headline = new Headline(this)
+    this.paper = new Paper(this)
+    this.scratch = new Scratch(this)
+    this.answer = new Answer(this)
+    this.candidates = new Candidates(this)
+    this.timeline = new Timeline(this)
+    this.equivalent = new Equivalent(this)
+    this.compose = new Compose(this)
+    this.actions = new Actions(this)
+    this.engine = new Engine(this)
+    this.controls = new Controls(this)
+    this.start()
+  }
+
+  async start() {
+    await Promise.all([loadStyles(this.element), loadFonts(this.lang)])
+    if (this.closed) return
+    this.resizes = new ResizeObserver(() => this.resize())
+    this.resizes.observe(this.element)
+    this.onWindow = () => this.resize()
+    addEventListener('resize', this.onWindow)
+    document.fonts.addEventListener('loadingdone', this.onWindow)
+    this.reset()
+    this.resize()
+    this.parts.root.style.visibility = ''
+    if (this.options.run) this.open(this.options.run, this.options.moment)
+    else this.compose.open()
+    if (!this.options.source) this.engine.watch()
+    this.parts.root.dataset.ready = 'true'
+  }
+
+  /** A new sheet of everything, with no run on it. */
+  blank() {
+    this.trace = new Trace()
+    this.source = NOTHING
+    this.player?.close()
+    this.lens?.close()
+    this.player = new Player(this.trace, (t) => this.draw(t), this.calm)
+    this.lens = new Lens(this.source, { layer: 0, head: null, sink: false }, () => this.redraw())
+  }
+
+  reset() {
+    for (const part of [this.paper, this.scratch, this.answer, this.candidates, this.timeline]) part.reset()
+  }
+
+  /** Follows a run that is going on; plays one that is over (from `moment.at`, still, when given). */
+  async open(run, moment = {}) {
+    this.stopEvents?.()
+    this.blank()
+    this.reset()
+    this.run = run
+    this.connection = 'live'
+    this.source = this.options.source ?? new ServiceSource(this.options.base ?? '', run)
+    this.redraw()
+    const { trace } = this
+    this.summary = await this.source.summary().catch(() => null)
+    if (this.closed || trace !== this.trace) return
+    this.kind = this.summary?.recorded ? 'recorded' : 'measured'
+    const over = this.summary?.state === 'finished' || this.summary?.recorded
+    if (!over) this.player.follow()
+    this.stopEvents = this.source.events(0, (events) => this.take(trace, events, moment, over), () => {}, (state) => this.heard(state))
+    this.actions.draw()
+  }
+
+  take(trace, events, moment, over) {
+    if (this.closed || trace !== this.trace) return
+    for (const event of events) {
+      trace.push(event)
+      if (event.type === 'started') this.begin(event, moment)
+      if (event.type === 'finished') this.finish(moment, over)
+    }
+    if (!over) this.player.present()
+  }
+
+  begin({ facts }, { layer, head }) {
+    const lens = this.summary?.lens ?? { layer: Math.min(facts.layers - 1, Math.round(facts.layers * 0.75)), head: null }
+    const asked = layer === undefined || layer === null ? lens : { layer: Number(layer), head: head === undefined || head === null ? null : Number(head) }
+    this.lens.source = this.source
+    this.lens.choose({ layer: Math.min(facts.layers - 1, asked.layer), head: asked.head === null ? null : Math.min(facts.heads - 1, asked.head) })
+    this.reset()
+    this.controls.fillLens()
+    setText(this.parts.run, this.provenance())
+    this.actions.draw()
+  }
+
+  finish({ at }, over) {
+    this.player.chooseSpeed()
+    this.parts.small.hidden = true
+    this.actions.draw()
+    if (!over) { if (this.player.following) this.player.seek(this.trace.end); return }
+    if (at !== undefined && at !== null) this.player.seek(Number(at))
+    else this.player.play()
+  }
+
+  heard(state) {
+    if (state === this.connection) return
+    this.connection = state
+    this.redraw()
+  }
+
+  provenance() {
+    const { facts, settings } = this.trace.started
+    const w = this.words.provenance
+    const choice = settings.temperature > 0 ? fill(w.sampled, { temperature: settings.temperature, seed: settings.seed }) : w.greedy
+    const date = this.summary?.created ? new Date(typeof this.summary.created === 'number' ? this.summary.created * 1000 : this.summary.created).toISOString().slice(0, 10) : ''
+    return fill(this.kind === 'recorded' ? w.run_recorded : w.run, { model: facts.model, device: facts.device_name || facts.device, dtype: facts.dtype, date, choice })
+  }
+
+  /** The token a column stands for, visibly. */
+  columnText(position) {
+    const { trace } = this
+    const token = position < trace.prompt ? trace.started.prompt[position] : trace.words[position - trace.prompt]?.token
+    return token ? visible(token.text) : ''
+  }
+
+  /** Where the word on show looked: {row, looks}; of several drawings in one frame only the first works it out. */
+  looks(moment) {
+    if (moment.looked) return moment.looked
+    const word = this.view.word >= 0 && this.view.word < moment.words ? this.view.word : moment.focus
+    const row = this.trace.prompt + word - 1
+    moment.looked = { word, row, looks: word >= 0 ? this.lens.looks(row) : [] }
+    return moment.looked
+  }
+
+  get running() { return Boolean(this.run) && !this.trace.finished && this.kind !== 'recorded' && this.connection !== 'refused' }
+
+  redraw() { this.player.draw() }
+
+  draw(t) {
+    if (this.closed || !this.u) return
+    const moment = momentAt(this.trace, t, this.player.following)
+    for (const part of [this.rail, this.headline, this.scratch, this.paper, this.answer, this.candidates, this.timeline]) part.draw(moment)
+    this.drawPlayer(moment)
+    this.equivalent.draw(moment)
+  }
+
+  drawPlayer({ phase }) {
+    const { parts, player, words } = this
+    const on = player.playing || player.following
+    setFlag(parts.go, 'data-on', on)
+    parts.go.setAttribute('aria-label', on ? words.player.pause : words.player.play)
+    const speed = player.following ? 1 : player.speed
+    for (const each of parts.speeds.children) each.setAttribute('aria-pressed', Number(each.dataset.speed) === speed)
+    const bundled = /smollm2-135m/i.test(this.trace.facts?.model ?? '')
+    const small = phase === 'end' && bundled && this.trace.last.chosen > 0
+    if (parts.small.hidden === small) parts.small.hidden = !small
+    parts.link.disabled = !this.run
+  }
+
+  resize() {
+    const { root } = this.parts
+    const width = this.element.clientWidth
+    if (!width) return
+    const top = this.element.getBoundingClientRect().top + scrollY
+    const height = this.options.height ?? innerHeight - Math.min(top, 120)
+    this.small = width <= PHONE
+    this.u = unitOf(width, height)
+    this.theme = themeOf(this.element, this.options.theme)
+    root.style.setProperty('--u', `${this.u}px`)
+    root.style.setProperty('--h', `${height}px`)
+    root.dataset.theme = this.theme
+    root.dataset.layout = this.small ? 'phone' : 'desk'
+    this.palette = paletteOf(root)
+    this.scratch.key = ''
+    this.timeline.key = ''
+    this.rail.resize()
+    this.redraw()
+  }
+
+  update(options) {
+    const before = this.options
+    this.options = { ...before, ...options }
+    this.errors = this.options.errors
+    if (options.theme !== before.theme) this.resize()
+    if (options.run && options.run !== this.run) this.open(options.run, options.moment ?? {})
+    this.actions.draw()
+  }
+
+  close() {
+    this.closed = true
+    this.stopEvents?.()
+    this.player.close()
+    this.lens.close()
+    this.controls.close()
+    this.compose.close()
+    this.engine.close()
+    this.equivalent.close()
+    this.resizes?.disconnect()
+    removeEventListener('resize', this.onWindow)
+    document.fonts.removeEventListener('loadingdone', this.onWindow)
+    this.parts.root.remove()
+  }
+}

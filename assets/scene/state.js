@@ -1,0 +1,41 @@
+/**
+ * The state at a moment, folded from the events up to it: the twin of `state_at` and `advance` in engine/trace.py,
+ * field for field. Both are tested against tests/fixtures/states.json; everything drawn comes from this state.
+ */
+
+export const START = Object.freeze({
+  phase: 'idle', at: 0, ahead: 0, prompt: 0, read: 0, layers: 0, chunk_start: 0, chunk_stop: 0, columns: 0,
+  kv_bytes: 0, kv_allocated: 0, chosen: 0, decoded: 0, held: 0, text: '', ttft: null, tpot: null, reason: '',
+})
+
+const kv = ({ kv }) => ({ columns: kv.length, kv_bytes: kv.bytes, kv_allocated: kv.allocated })
+
+const after = {
+  queued: (state, event) => ({ phase: 'queued', ahead: event.ahead }),
+  started: (state, event) => ({ phase: 'prefill', ahead: 0, prompt: event.prompt.length }),
+  layer: (state, event) => ({ layers: event.index + 1, chunk_start: event.start, chunk_stop: event.stop }),
+  prefilled: (state, event) => ({
+    read: event.stop, layers: 0, chunk_start: event.stop, chunk_stop: event.stop, ...kv(event),
+  }),
+  chose: (state, event) => {
+    const chosen = state.chosen + 1
+    const ttft = state.ttft ?? event.at
+    return {
+      phase: 'decode', chosen, held: state.held + 1, ttft,
+      tpot: chosen > 1 ? (event.at - ttft) / (chosen - 1) : null,
+    }
+  },
+  decoded: (state, event) => ({ decoded: state.decoded + 1, ...kv(event) }),
+  wrote: (state, event) => ({ text: state.text + event.text, held: 0 }),
+  finished: (state, event) => ({ phase: 'done', reason: event.reason }),
+}
+
+/** The state after one more event. */
+export function advance(state, event) {
+  return { ...state, ...after[event.type](state, event), at: event.at }
+}
+
+/** The state after the first `step` events (all of them when left out). */
+export function stateAt(events, step = events.length) {
+  return events.slice(0, step).reduce(advance, START)
+}

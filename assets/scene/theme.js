@@ -1,0 +1,71 @@
+/** Theme, unit and fonts of the scene, independent of the page it sits in. */
+
+export const CSS = new URL('scene.css', import.meta.url).href
+const FONTS = new URL('fonts/', import.meta.url)
+
+/** light or dark: as asked, else from the page's own background (Streamlit's variable), else as the system says. */
+export function themeOf(element, asked) {
+  if (asked) return asked
+  const background = getComputedStyle(element).getPropertyValue('--st-background-color').trim()
+  if (background) {
+    const probe = document.createElement('canvas').getContext('2d')
+    probe.fillStyle = background
+    probe.fillRect(0, 0, 1, 1)
+    const [red, green, blue] = probe.getImageData(0, 0, 1, 1).data
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 128 ? 'dark' : 'light'
+  }
+  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
+}
+
+/** The poster is 80 units wide and 41.75 high; one unit is what makes both fit, 13 px at least. */
+export const WIDE = 80
+export const HIGH = 41.75
+export const PHONE = 760
+
+export function unitOf(width, height) {
+  if (width <= PHONE) return 16
+  return Math.min(52, Math.max(13, Math.min(width / WIDE, height / HIGH)))
+}
+
+/** Loads the stylesheet into the document or shadow root that holds the element. Answers a promise. */
+export function loadStyles(element) {
+  const root = element.getRootNode()
+  const home = root instanceof ShadowRoot ? root : document.head
+  const present = home.querySelector('link[data-exam-scene], style[data-exam-scene]')
+  if (present) return present.loaded ?? Promise.resolve()
+  const link = document.createElement('link')
+  link.rel = 'stylesheet'
+  link.href = CSS
+  link.dataset.examScene = ''
+  link.loaded = new Promise((resolve) => {
+    link.onload = resolve
+    link.onerror = resolve
+  })
+  home.append(link)
+  return link.loaded
+}
+
+let declared = null
+
+/** Declares the shipped fonts once; each file is fetched when a character of it is first needed. */
+export function loadFonts(lang) {
+  declared ??= fetch(new URL('faces.json', FONTS)).then((reply) => reply.json()).then((faces) => {
+    for (const { family, file, weight, style, range } of faces) {
+      const url = new URL(file, FONTS).href
+      document.fonts.add(new FontFace(family, `url(${url})`, { weight, style, unicodeRange: range, display: 'block' }))
+    }
+  }).catch(() => {})
+  const sample = lang === 'zh' ? 'Ag开卷考试' : 'Ag'
+  const needed = ['400 16px "Exam Sans"', '700 16px "Exam Sans"', '400 16px "Exam Serif"', '700 16px "Exam Serif"',
+    'italic 400 16px "Exam Serif"', 'italic 700 16px "Exam Serif"', '400 16px "Exam Mono"']
+  return declared.then(() => Promise.allSettled(needed.map((font) => document.fonts.load(font, sample))))
+}
+
+const NAMES = ['ink', 'pencil', 'faint', 'ghost', 'edge', 'rule', 'rule-strong', 'prefill', 'decode', 'mark', 'mark-ink',
+  'graphite', 'paper', 'pad', 'desk', 'prefill-wash', 'decode-wash', 'stop', 'special']
+
+/** The colours, for what is drawn on canvas. */
+export function paletteOf(root) {
+  const style = getComputedStyle(root)
+  return Object.fromEntries(NAMES.map((name) => [name.replace(/-(\w)/g, (_, c) => c.toUpperCase()), style.getPropertyValue(`--${name}`).trim()]))
+}

@@ -1,0 +1,113 @@
+/**
+ * A run's events, complete or so far, with what drawing needs looked up once: the state after every event, the
+ * forward passes of prefill, the decode steps, the words. Nothing is added to what was measured: it is an index.
+ */
+import { advance, START } from './state.js'
+import { bytesOf, Norms } from './norms.js'
+
+export class Trace {
+  constructor() {
+    this.events = []
+    this.states = [START]
+    this.waits = []
+    this.started = null
+    this.passes = []
+    this.steps = []
+    this.words = []
+    this.finished = null
+  }
+
+  get facts() { return this.started?.facts }
+  get prompt() { return this.started ? this.started.prompt.length : 0 }
+  get layers() { return this.started ? this.facts.layers : 0 }
+  get last() { return this.states[this.states.length - 1] }
+  /** Seconds of the newest event: the present while a run is live, its end afterwards. */
+  get end() { return this.last.at }
+  /** Bytes of K and V that one position takes in one layer. */
+  get noteBytes() {
+    const { kv_heads, head_size, value_bytes } = this.facts
+    return 2 * kv_heads * head_size * value_bytes
+  }
+  /** When the prompt's forward passes were over, Infinity before. */
+  get read() {
+    const pass = this.passes[this.passes.length - 1]
+    return pass && pass.stop === this.prompt ? pass.b : Infinity
+  }
+  /** The text of the answer so far as code points, as the tokens' spans count them. */
+  get characters() { return Array.from(this.last.text) }
+
+  push(event) {
+    this.events.push(event)
+    this.states.push(advance(this.last, event))
+    index[event.type](this, event)
+  }
+
+  /** The state at `t` seconds. */
+  stateAt(t) { return this.states[upTo(this.events, t, (event) => event.at)] }
+}
+
+/** How many of `list`, ordered by `when`, have happened at `t`. */
+export function upTo(list, t, when) {
+  let low = 0
+  let high = list.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (when(list[middle]) <= t) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+const index = {
+  queued(trace, event) { trace.waits.push(event) },
+
+  started(trace, event) {
+    const capacity = event.prompt.length + event.settings.max_new_tokens
+    trace.started = event
+    trace.keys = new Norms(event.facts.layers, capacity)
+    trace.values = new Norms(event.facts.layers, capacity)
+  },
+
+  layer(trace, event) {
+    let pass = trace.passes[trace.passes.length - 1]
+    if (!pass || pass.b < Infinity) {
+      pass = { start: event.start, stop: event.stop, a: event.at - event.seconds, b: Infinity, layers: [] }
+      trace.passes.push(pass)
+    }
+    pass.layers.push({ a: event.at - event.seconds, b: event.at })
+    for (const [norms, text] of [[trace.keys, event.key_norms], [trace.values, event.value_norms]]) {
+      norms.put(event.index, event.start, bytesOf(text))
+      norms.scale(event.index)
+    }
+  },
+
+  prefilled(trace, event) {
+    const pass = trace.passes[trace.passes.length - 1]
+    pass.b = event.at
+  },
+
+  chose(trace, event) {
+    const { token } = event
+    const before = trace.words[trace.words.length - 1]
+    // Tokens that are parts of one character are one stroke on the sheet, finished when the character is whole.
+    const joined = Boolean(before) && !token.special && token.start < before.token.stop
+    trace.words.push({ ...event, index: trace.words.length, joined })
+  },
+
+  decoded(trace, event) {
+    const a = event.at - event.seconds
+    let mark = a
+    const layers = event.layer_seconds.map((seconds) => ({ a: mark, b: (mark += seconds) }))
+    trace.steps.push({ ...event, a, b: event.at, layers })
+    const keys = bytesOf(event.key_norms)
+    const values = bytesOf(event.value_norms)
+    for (let layer = 0; layer < trace.layers; layer++) {
+      trace.keys.put(layer, event.position, keys.subarray(layer, layer + 1))
+      trace.values.put(layer, event.position, values.subarray(layer, layer + 1))
+    }
+  },
+
+  wrote() {},
+
+  finished(trace, event) { trace.finished = event },
+}

@@ -89,14 +89,12 @@ def _check_step(event: Layer | Prefilled | Chose | Decoded | Wrote, state: State
     facts, prompt = started.facts, state.prompt
     match event:
         case Layer():
-            _need(state.phase == "prefill" and state.read < prompt, "layers are marked during prefill")
             _need(event.index == state.layers < facts.layers, "layers come in order")
             _need(event.start == state.read < event.stop <= prompt, "a chunk begins where the last one ended")
             _need(event.index == 0 or event.stop == state.chunk_stop, "all layers read the same chunk")
             _need(event.seconds >= 0, "times are not negative")
             _need(len(event.key_norms) == len(event.value_norms) == event.stop - event.start, "a norm per position")
         case Prefilled():
-            _need(state.phase == "prefill", "prefill comes before the first token")
             _need(state.layers == facts.layers, "a chunk ends when every layer has it")
             _need((event.start, event.stop) == (state.chunk_start, state.chunk_stop), "the chunk is its layers' chunk")
             _need(min(event.seconds, event.rest_seconds) >= 0, "times are not negative")

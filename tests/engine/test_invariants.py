@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from engine.invariants import BrokenTrace, check
-from engine.trace import Event, Finished, Queued, Started, Trace, state_at
-from tests.engine.traces import FACTS, chunk, kv, run, started, token, traces
+from engine.trace import Candidate, Event, Finished, Queued, Started, Trace, state_at
+from tests.engine.traces import FACTS, chunk, decoded, kv, run, started, token, traces
 
 EVENTS = list(run([0.5, 0.75]).events)
 STARTED, LAYER, SECOND_LAYER, PREFILLED, CHOSE, WROTE, DECODED = range(7)
@@ -34,7 +34,8 @@ def with_facts(**fields: Any) -> list[Event]:
 
 def with_token(number: int, **fields: Any) -> list[Event]:
     broken = replace(token("H"), **fields)
-    return changed(number, **({"prompt": (broken,)} if number == STARTED else {"token": broken}))
+    rest = (token("i", 1), token("!", 2))
+    return changed(number, **({"prompt": (broken, *rest)} if number == STARTED else {"token": broken}))
 
 
 def without(number: int) -> list[Event]:
@@ -77,7 +78,8 @@ BROKEN: dict[str, tuple[int, list[Event]]] = {
     "a norm too many": (LAYER, changed(LAYER, value_norms=b"abcd")),
     "a layer in negative time": (LAYER, changed(LAYER, seconds=-0.1)),
     "a chunk with a layer to go": (SECOND_LAYER, without(SECOND_LAYER)),
-    "a pass over other positions": (PREFILLED, changed(PREFILLED, stop=2)),
+    "a pass over other positions": (PREFILLED, changed(PREFILLED, start=1)),
+    "a pass shorter than its layers": (PREFILLED, changed(PREFILLED, stop=2, kv=kv(2))),
     "a pass in negative time": (PREFILLED, changed(PREFILLED, rest_seconds=-0.1)),
     "a cache too short": (PREFILLED, changed(PREFILLED, kv=kv(2))),
     "notes larger than their paper": (PREFILLED, changed(PREFILLED, kv=replace(kv(3), allocated=1))),
@@ -86,7 +88,9 @@ BROKEN: dict[str, tuple[int, list[Event]]] = {
     "a token not in the vocabulary": (CHOSE, with_token(CHOSE, id=-1)),
     "a rank past the vocabulary": (CHOSE, changed(CHOSE, rank=300)),
     "more than certain": (CHOSE, changed(CHOSE, probability=1.01)),
-    "a step without a token": (CHOSE, [*EVENTS[:CHOSE], EVENTS[DECODED]]),
+    "a candidate not in the vocabulary": (CHOSE, changed(CHOSE, candidates=(Candidate(300, "a", 0.5),))),
+    "a candidate more than certain": (CHOSE, changed(CHOSE, candidates=(Candidate(7, "a", 1.5),))),
+    "a step without a token": (CHOSE, [*EVENTS[:CHOSE], replace(decoded(0.5, 3), kv=kv(3))]),
     "a prefill after the first token": (WROTE + 1, [*EVENTS[: WROTE + 1], *chunk(0.5, 0, 3)]),
     "a position skipped": (DECODED, changed(DECODED, position=4)),
     "a layer without a time": (DECODED, changed(DECODED, layer_seconds=(0.1,))),

@@ -60,6 +60,15 @@ def refusal(data: bytes) -> Refusal:
     return refused.value
 
 
+def measured(data: bytes) -> tuple[Refusal, int]:
+    """The refusal, and the most bytes of memory that reading took."""
+    tracemalloc.start()
+    try:
+        return refusal(data), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 @given(traces(), st.booleans())
 def test_what_was_written_is_read(trace: Trace, kept: bool) -> None:
     started = trace.started if kept else None
@@ -227,8 +236,22 @@ def test_members_that_are_not_known_or_missing() -> None:
 def test_two_members_of_one_name() -> None:
     buffer = io.BytesIO(packed(members()))
     with zipfile.ZipFile(buffer, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
-        archive.writestr("events.jsonl", b"")
-    assert refusal(buffer.getvalue()).code == "trace_broken"
+        archive.writestr("events.jsonl", members()["events.jsonl"])
+    assert refusal(buffer.getvalue()).values == {"where": "zip"}
+
+
+def test_an_archive_with_a_comment() -> None:
+    buffer = io.BytesIO(packed(members()))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = b"anything may be in here"
+    assert refusal(buffer.getvalue()).values == {"where": "zip"}
+
+
+def test_thousands_of_members_are_not_even_listed() -> None:
+    data = packed(members() | {f"{number}.txt": b"" for number in range(20_000)})
+    refused, peak = measured(data)
+    assert refused.code == "trace_not_ours"
+    assert peak < 2**20
 
 
 def test_a_file_over_the_bound_is_not_even_read(tmp_path: Path) -> None:
@@ -243,10 +266,7 @@ def test_a_file_over_the_bound_is_not_even_read(tmp_path: Path) -> None:
 def test_a_bomb_is_refused_by_what_it_declares() -> None:
     data = packed(members() | {"events.jsonl": bytes(200 * 2**20)})
     assert len(data) < 2**20
-    tracemalloc.start()
-    refused = refusal(data)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    refused, peak = measured(data)
     assert refused.code == "trace_too_big"
     assert peak < 4 * 2**20
 
@@ -256,12 +276,17 @@ def test_a_bomb_that_declares_less_is_not_unpacked_further() -> None:
     data = bytearray(packed(members() | {"events.jsonl": bytes(64 * 2**20)}))
     entry = data.rindex(b"PK\1\2")
     struct.pack_into("<L", data, entry + 24, 1000)
-    tracemalloc.start()
-    refused = refusal(bytes(data))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    refused, peak = measured(bytes(data))
     assert refused.code == "trace_broken"
     assert peak < 4 * 2**20
+
+
+def test_a_member_that_declares_more_than_it_holds() -> None:
+    data = bytearray(packed(members()))
+    entry = data.rindex(b"PK\1\2")
+    (size,) = struct.unpack_from("<L", data, entry + 24)
+    struct.pack_into("<L", data, entry + 24, size + 1000)
+    assert refusal(bytes(data)).code == "trace_broken"
 
 
 def test_too_many_events_and_too_long_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,17 +8,21 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from engine import weights
 from engine.looks import Looks
 from engine.settings import Refusal, Settings
 from engine.trace import Trace
 from engine.tracefile import Lens, TraceFile
 from service.archive import Archive, Saved, saved_of, with_looks
 from service.attention import Shared, Weights, recorded
+from service.engine_client import EngineClient
 from service.feed import Feed
 from service.jobs import Jobs
 from service.models import Models
@@ -71,10 +75,10 @@ class Service:
             yield
         finally:
             await self.engine.close()
+            self.jobs.fail_all(Refusal("engine_died"))
             self.runs.engine_gone(final=True)
             await asyncio.gather(*self._saving.values(), return_exceptions=True)
             ticking.cancel()
-            await self.models.close()
             self.archive.close()
 
     def call(self, function: Callable[..., _T], *arguments: Any) -> _T:
@@ -161,6 +165,7 @@ class Service:
         return {
             "engine": self._engine_phase(status.state),
             "progress": status.progress,
+            "doing": status.doing,
             "active": len(self.runs.active),
             "queued": len(self.runs.waiting),
             "model": name,
@@ -204,7 +209,7 @@ class Service:
     def _model_status(self, phase: str, model: str, **fields: Any) -> None:
         match phase:
             case "loading":
-                self.models.loading(model, fields.get("progress"))
+                self.models.loading(model, fields.get("progress"), fields.get("what", ""))
             case "ready":
                 self.models.loaded(model)
                 self.runs.model_ready(model, fields["facts"], _lens(fields.get("lens")))
@@ -241,3 +246,11 @@ class Service:
 
 def _lens(place: tuple[int, int | None] | None) -> Lens | None:
     return None if place is None else Lens(*place)
+
+
+def from_environment() -> Service:
+    """The service with the real engine, as `OPEN_BOOK_EXAM_MODEL`, `…_DEVICE` and `…_DTYPE` say."""
+    model, device, dtype = (os.environ.get(f"OPEN_BOOK_EXAM_{name}", "") for name in ("MODEL", "DEVICE", "DTYPE"))
+    archive = Archive(weights.home() / "runs", Path(__file__).parents[1] / "assets" / "recordings")
+    models = Models(weights, model or weights.DEFAULT)
+    return Service(lambda deliver: EngineClient(deliver, device=device, dtype=dtype), archive, models)

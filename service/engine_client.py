@@ -125,7 +125,9 @@ class EngineClient:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(QUIT_SECONDS)
             process.kill()
-            _log.warning("the engine process ended (exit status %s)", process.wait())
+            status = process.wait()
+            if not self._closing.is_set():
+                _log.warning("the engine process ended (exit status %s)", status)
 
     def _spawn(self, greeting: str) -> subprocess.Popen[bytes]:
         # A session of its own: Ctrl+C reaches this process only, which then tells the engine to quit.

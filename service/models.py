@@ -7,77 +7,69 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from engine.settings import Refusal
+from engine.weights import Model, Progress
 
 State = Literal["absent", "fetching", "present", "loading", "loaded", "failed"]
 
 _log = logging.getLogger(__name__)
 
 
-class Known(Protocol):
-    """What is told of a model, see `engine.weights.Model`."""
-
-    name: str
-    title: str
-    bytes: int
-    licence: str
-    terms: str
-    languages: tuple[str, ...]
-
-
 class Store(Protocol):
     """Where weights come from: the part of `engine.weights` that is used here."""
 
-    def known(self) -> Iterable[Known]: ...
-    def present(self, name: str) -> bool: ...
-    def fetch(self, name: str, progress: Callable[[float], None], accept_terms: bool) -> None: ...
+    @property
+    def MODELS(self) -> Mapping[str, Model]: ...
+
+    def fetched(self, name: str) -> bool: ...
+    def fetch(self, name: str, progress: Progress, accept_terms: bool) -> None: ...
 
 
 @dataclass(slots=True)
 class Status:
-    """How far a model is. `progress` (0 to 1) while it is fetched or loaded; `error` when that failed."""
+    """How far a model is. `progress` (0 to 1) while it is fetched or loaded, and what is being done (`fetch`, `check`,
+    `import`, `convert`, …); `error` when that failed."""
 
     state: State
     progress: float | None = None
+    doing: str = ""
     error: Refusal | None = None
 
 
 class Models:
-    """`default` is the model that is used when none is named; it may be a folder. `load` asks the engine for one."""
+    """`default` is the model that is used when none is named; it may be a folder. `load` asks the engine for one.
+
+    Others may only ask for models that are known: a name is never taken for a path or an address.
+    """
 
     def __init__(self, store: Store, default: str, load: Callable[[str], None] = lambda name: None) -> None:
         self._store = store
         self.default = default
         self.load = load
         self.connected = False
-        self._known = {model.name: model for model in store.known()}
-        self._status = {name: self._on_disk(name) for name in {*self._known, default}}
+        self._known = store.MODELS
+        self._status = {name: self._on_disk(name) for name in (default, *self._known)}
         self._wanted = [default]
-        self._fetching: set[asyncio.Task[None]] = set()
 
     def _on_disk(self, name: str) -> Status:
-        return Status("present" if name not in self._known or self._store.present(name) else "absent")
+        return Status("present" if name not in self._known or self._store.fetched(name) else "absent")
 
     def status(self, name: str) -> Status:
         """Raises `Refusal("unknown_model")`."""
         if name not in self._status:
-            raise Refusal("unknown_model", model=name)
+            raise Refusal("unknown_model", model=name, known=", ".join(self._known))
         return self._status[name]
 
     def start(self) -> None:
         """Get the default model, from the network if it must be."""
         if self.status(self.default).state == "absent" and not self._known[self.default].terms:
             self.fetch(self.default, accept_terms=True)
-
-    async def close(self) -> None:
-        """Fetches are given up; what is on disk of them is used when they start again."""
-        for task in self._fetching:
-            task.cancel()
-        await asyncio.gather(*self._fetching, return_exceptions=True)
 
     def want(self, name: str) -> None:
         """Have a model loaded. Raises `Refusal`: `unknown_model`, `model_fetching`, `model_absent`, or why it failed."""
@@ -98,34 +90,40 @@ class Models:
     def fetch(self, name: str, accept_terms: bool) -> None:
         """Begin to fetch a model. Raises `Refusal`: `unknown_model`, or `terms_not_accepted`."""
         if name not in self._known:
-            raise Refusal("unknown_model", model=name)
+            raise Refusal("unknown_model", model=name, known=", ".join(self._known))
         if self._known[name].terms and not accept_terms:
-            raise Refusal("terms_not_accepted", model=self._title(name))
+            raise Refusal("terms_not_accepted", model=self._title(name), terms=self._known[name].terms)
         if self._status[name].state not in ("absent", "failed"):
             return
-        self._status[name] = Status("fetching", 0.0)
-        task = asyncio.get_running_loop().create_task(self._fetch(name, accept_terms))
-        self._fetching.add(task)
-        task.add_done_callback(self._fetching.discard)
+        self._status[name] = status = Status("fetching", 0.0, "fetch")
+        loop = asyncio.get_running_loop()
 
-    async def _fetch(self, name: str, accept_terms: bool) -> None:
-        status = self._status[name]
+        def progress(fraction: float, what: str) -> None:
+            status.progress, status.doing = fraction, what
 
-        def progress(fraction: float) -> None:
-            status.progress = fraction  # one assignment: safe from any thread
+        def work() -> None:
+            error = self._fetch(name, progress, accept_terms)
+            with suppress(RuntimeError):  # the loop is closed: the service has ended meanwhile
+                loop.call_soon_threadsafe(self._fetched, name, error)
 
+        # A daemon: whoever ends the program does not wait for the network. What is here is used the next time.
+        threading.Thread(target=work, name=f"fetch {name}", daemon=True).start()
+
+    def _fetch(self, name: str, progress: Progress, accept_terms: bool) -> Refusal | None:
+        """In a thread of its own: fetch, and say what went wrong, if something did."""
         try:
-            await asyncio.to_thread(self._store.fetch, name, progress, accept_terms)
+            self._store.fetch(name, progress, accept_terms)
         except Refusal as refusal:
-            self._status[name] = Status("failed", error=refusal)
-        except Exception as error:  # noqa: BLE001 - whatever the network or the disk comes up with is told as a sentence
+            return refusal
+        except Exception as error:  # noqa: BLE001 - whatever network or disk come up with is told as a sentence
             _log.exception("fetching %s failed", name)
-            why = f"{type(error).__name__}: {error}"[:300]
-            self._status[name] = Status("failed", error=Refusal("fetch_failed", model=self._title(name), why=why))
-        else:
-            self._status[name] = Status("present")
-            if name in self._wanted:
-                self._load(name)
+            return Refusal("fetch_failed", model=self._title(name), why=f"{type(error).__name__}: {error}"[:300])
+        return None
+
+    def _fetched(self, name: str, error: Refusal | None) -> None:
+        self._status[name] = Status("failed", error=error) if error else Status("present")
+        if name in self._wanted:
+            self._load(name)
 
     # What the engine says
 
@@ -140,8 +138,8 @@ class Models:
             if status.state in ("loading", "loaded"):
                 self._status[name] = Status("present")
 
-    def loading(self, name: str, progress: float | None) -> None:
-        self._status[name] = Status("loading", progress)
+    def loading(self, name: str, progress: float | None, doing: str) -> None:
+        self._status[name] = Status("loading", progress, doing)
 
     def loaded(self, name: str) -> None:
         self._status[name] = Status("loaded")
@@ -153,7 +151,7 @@ class Models:
 
     def listed(self) -> list[dict[str, Any]]:
         """See `docs/api.md`; `error` is the `Refusal` itself, the sentence is made where its reader is known."""
-        return [self._row(name) for name in {self.default: 0, **dict.fromkeys(self._known, 0)}]
+        return [self._row(name) for name in self._status]
 
     def _row(self, name: str) -> dict[str, Any]:
         known, status = self._known.get(name), self._status[name]
@@ -166,8 +164,12 @@ class Models:
             "licence": known.licence if known else "",
             "terms": known.terms if known else "",
             "languages": list(known.languages) if known else [],
+            "chat": known.chat if known else None,
+            "parameters": known.parameters if known else None,
+            "bits": known.bits if known else None,
             "state": status.state,
             "progress": status.progress,
+            "doing": status.doing,
             "error": status.error,
         }
 

@@ -1,0 +1,45 @@
+"""The app: `streamlit run app.py`. Starts the engine process, mounts the service and the scene, hosts the pages.
+
+Options come from the environment, where `start.py` puts them: `OPEN_BOOK_EXAM_MODEL`, `OPEN_BOOK_EXAM_DEVICE`,
+`OPEN_BOOK_EXAM_DTYPE`, `OPEN_BOOK_EXAM_LAN`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import Mount
+from streamlit import App
+
+import service
+from service.api import create
+from service.core import from_environment
+from service.static import Static
+
+_ROOT = Path(__file__).parent
+
+_service = from_environment()
+service.use(_service)
+
+
+@asynccontextmanager
+async def _lifespan(_: App) -> AsyncIterator[dict[str, Any] | None]:
+    async with _service.running():
+        gc.collect()
+        gc.freeze()  # what is here stays: the collections to come need not look at it
+        yield None
+
+
+app = App(
+    _ROOT / "views" / "frame.py",
+    lifespan=_lifespan,
+    routes=[
+        Mount("/api", create(_service, lan=bool(os.environ.get("OPEN_BOOK_EXAM_LAN")))),
+        Mount("/scene", Static(_ROOT / "assets" / "scene")),
+    ],
+)

@@ -4,3 +4,10 @@ Only `engine.trace`, `engine.codec`, `engine.tracefile`, `engine.words`, `engine
 `engine.weights` and `engine.cost` may be imported by the pages' process; none of them imports torch
 (`tests/test_imports.py` proves it in fresh interpreters).
 """
+
+import os
+
+# Read by the OpenMP runtime when torch loads it. Threads that wait for one another by spinning burn the time slice
+# the other needs as soon as anything else runs (a browser, a page): on two busy cores a token took five to eight
+# times as long as with threads that sleep while they wait. Measured in docs/decisions.md.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

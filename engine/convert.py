@@ -10,11 +10,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
 from tokenizers import pre_tokenizers
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from engine.download import sha256_of
 
@@ -61,7 +62,7 @@ def convert(
     progress(1.0, "convert")
 
 
-def split_digits(tokenizer: PreTrainedTokenizerFast) -> None:
+def split_digits(tokenizer: Any) -> None:
     """Put back what the library's GGUF reader drops: in SmolLM2's tokenizer every digit stands alone, *before* spaces
     are grouped. Without it two line breaks before a number are other tokens than the model learned from."""
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(

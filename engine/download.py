@@ -96,7 +96,7 @@ def _continue(url: str, part: Path, size: int, tell: Tell) -> None:
     """Append what is missing of `part`. Raises `OSError` or `HTTPException`, leaving what has come."""
     have = part.stat().st_size if part.is_file() else 0
     request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})
-    with urlopen(request, timeout=30) as reply:  # noqa: S310 - the address is pip's own
+    with urlopen(request, timeout=30) as reply:
         have = have if reply.status == http.client.PARTIAL_CONTENT else 0
         with part.open("ab" if have else "wb") as file:
             while block := reply.read(BLOCK):

@@ -17,8 +17,8 @@ export class Actions {
       if (running) items.push(button(w.stop, () => this.stop(), { class: 'pill halt', 'data-action': 'stop' }))
       const book = running ? null : this.book()
       if (book) {
-        items.push(button(w.close_book, () => compose.submit({ ...book.settings, prompt: book.question }), { class: 'pill', 'data-action': 'close-book', title: w.close_book_why, disabled: !engine.ready }))
-        items.push(button(w.change_fact, () => compose.open({ settings: book.settings, fact: book.fact, passage: book.passage }), { class: 'pill', 'data-action': 'change-fact', title: w.change_fact_why }))
+        items.push(button(w.close_book, () => compose.submit(book.closed), { class: 'pill', 'data-action': 'close-book', title: w.close_book_why, disabled: !engine.ready }))
+        items.push(button(w.change_fact, () => compose.open({ settings: book.changed, fact: book.fact }), { class: 'pill', 'data-action': 'change-fact', title: w.change_fact_why }))
       }
       if (!engine.ready && engine.health) items.push(this.status(engine.health))
     }
@@ -35,18 +35,20 @@ export class Actions {
     return el('div', { class: 'status', role: 'status' }, `${sentence}${share}`, share ? el('progress', { max: 1, value: progress }) : '')
   }
 
-  /** The passage and the question of the run on the desk, when it is an exam with a passage (edited or not). */
+  /**
+   * The exam with a passage that is on the desk, edited or not: {closed: settings without the passage, changed: settings
+   * with another fact in it, fact: that fact}. Null when the paper on the desk has no passage that we know of.
+   */
   book() {
     const { trace, options } = this.scene
     const settings = trace.started?.settings
     if (!settings) return null
-    for (const { prompt, passage, fact } of options.examples) {
-      if (!passage) continue
-      const question = prompt.replace(passage, '').trim()
-      if (question && settings.prompt !== question && settings.prompt.includes(question)) {
-        const own = settings.prompt.replace(question, '').trim()
-        return { settings, question, passage: own, fact: fact && own.includes(fact) ? fact : own }
-      }
+    for (const { settings: open, variants = [] } of options.examples) {
+      const closed = variants.find((variant) => open.prompt.includes(variant.settings.prompt))?.settings
+      const changed = variants.find((variant) => variant.settings !== closed)?.settings
+      if (!closed || settings.prompt === closed.prompt || !settings.prompt.includes(closed.prompt)) continue
+      const text = changed && settings.prompt === open.prompt ? changed.prompt : settings.prompt
+      return { closed, changed: { ...settings, prompt: text }, fact: difference(text, text === open.prompt ? changed?.prompt ?? '' : open.prompt) }
     }
     return null
   }
@@ -55,4 +57,14 @@ export class Actions {
     const { options, lang, run } = this.scene
     await ask(options.base, `runs/${encodeURIComponent(run)}/stop`, lang, {}).catch(() => {})
   }
+}
+
+/** The words of `text` that `other` does not share with it at its beginning and end. */
+function difference(text, other) {
+  const [mine, theirs] = [text.split(/(?=\s)|(?<=[。，、：])|\b/), other.split(/(?=\s)|(?<=[。，、：])|\b/)]
+  let start = 0
+  while (start < mine.length && mine[start] === theirs[start]) start++
+  let end = 0
+  while (end < mine.length - start && end < theirs.length - start && mine.at(-1 - end) === theirs.at(-1 - end)) end++
+  return mine.slice(start, mine.length - end).join('').trim()
 }

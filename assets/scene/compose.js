@@ -22,7 +22,7 @@ export function owner() {
 export class Compose {
   constructor(scene) {
     this.scene = scene
-    this.models = scene.options.models
+    this.models = []
     this.example = null
     this.offer = new ModelOffer(this)
   }
@@ -77,7 +77,7 @@ export class Compose {
 
   choose(example) {
     this.example = example
-    this.fill({ ...example.settings, prompt: example.prompt })
+    this.fill(example.settings)
     setText(this.hint, example.hint ?? '')
     for (const tab of this.tabs.children) tab.setAttribute('aria-pressed', tab.dataset.example === example.id)
   }

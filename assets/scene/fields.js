@@ -14,7 +14,7 @@ export function fields(words, limits) {
     model: el('select', { name: 'model' }),
   }
   for (const [name, bounds] of Object.entries(NUMBERS)) {
-    made[name] = el('input', { type: 'number', name, ...bounds, max: name === 'max_new_tokens' ? limits.newTokens ?? 512 : bounds.max })
+    made[name] = el('input', { type: 'number', name, ...bounds, max: name === 'max_new_tokens' ? limits.new_tokens ?? 512 : bounds.max })
   }
   const hints = { temperature: words.greedy_hint, top_k: words.all_hint }
   made.box = el('div', { class: 'fields' }, field(words.model, made.model), field(words.mode, made.mode),

@@ -3,8 +3,9 @@
  *
  *   words, errors  assets/words/<lang>/scene.json and errors.json as objects;  lang  'en' or 'zh'
  *   run            the run on the desk, or null (then the form is open);  moment  {at, layer, head} from a link
- *   examples       [{id, title, prompt, settings, hint, passage?, fact?, recording?}];  models  as in GET /api/models
- *   limits         {characters, newTokens};  onRun(id)  called when a run is started or a recording opened
+ *   examples       as views/lessons.py tells them: [{id, title, hint, settings, recording?, variants}]
+ *   limits         {characters, new_tokens};  onRun(id)  called when a run is started or a recording opened
+ *   onMoment({run, at, layer, head})  called when the clock is stopped somewhere or the lens is changed
  *   base           prefix of the service's addresses;  theme  'light', 'dark' or left out (then it is found out)
  *   height         height in pixels, when it is not the window's;  source  see source.js, for pages without a service
  *
@@ -13,7 +14,7 @@
 import { Scene } from './scene.js'
 
 export function mount(element, options) {
-  const plain = { words: {}, errors: {}, lang: 'en', run: null, moment: {}, examples: [], models: [], limits: {}, base: '', onRun: () => {} }
+  const plain = { words: {}, errors: {}, lang: 'en', run: null, moment: {}, examples: [], limits: {}, base: '', onRun: () => {}, onMoment: () => {} }
   let scene = new Scene(element, { ...plain, ...options })
   return {
     update(changes) {

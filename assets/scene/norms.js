@@ -15,6 +15,8 @@ export class Norms {
     this.rows = Array.from({ length: layers }, () => new Uint8Array(capacity))
     this.tables = Array.from({ length: layers }, () => new Float32Array(256).fill(0.5))
     this.known = new Int32Array(layers)
+    this.scaled = new Int32Array(layers)
+    this.spreads = new Map()
   }
 
   /** Positions [start, start + bytes.length) of one layer. */
@@ -36,13 +38,33 @@ export class Norms {
     const low = normOf(percentile(counts, known.length, 0.05))
     const high = normOf(percentile(counts, known.length, 0.95))
     const table = this.tables[layer]
+    this.scaled[layer] = this.known[layer]
     for (let byte = 0; byte < 256; byte++) {
       table[byte] = high > low ? Math.min(1, Math.max(0, (normOf(byte) - low) / (high - low))) : 0.5
     }
   }
 
-  /** Mean place (0…1) inside the layer of positions [start, stop). */
-  place(layer, start, stop) {
+  /** Place (0…1) inside the layer of positions [start, stop): one position, or the mean of a column of `bin`. */
+  place(layer, start, stop, bin = 1) {
+    const mean = this.mean(layer, start, stop)
+    if (bin === 1) return mean
+    const [low, high] = this.spread(layer, bin)
+    return high > low ? Math.min(1, Math.max(0, (mean - low) / (high - low))) : 0.5
+  }
+
+  /** Means lie close together: columns of `bin` positions are ranked among columns, 5th to 95th percentile. */
+  spread(layer, bin) {
+    const key = `${layer}.${bin}.${this.scaled[layer]}`
+    if (!this.spreads.has(key)) {
+      const means = []
+      for (let start = 0; start < this.scaled[layer]; start += bin) means.push(this.mean(layer, start, Math.min(this.scaled[layer], start + bin)))
+      means.sort((a, b) => a - b)
+      this.spreads.set(key, [means[Math.floor(means.length * 0.05)], means[Math.floor(means.length * 0.95)]])
+    }
+    return this.spreads.get(key)
+  }
+
+  mean(layer, start, stop) {
     const row = this.rows[layer]
     const table = this.tables[layer]
     let sum = 0

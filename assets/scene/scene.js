@@ -127,7 +127,6 @@ export class Scene {
 
   finish({ at }, over) {
     this.player.chooseSpeed()
-    this.parts.small.hidden = true
     this.actions.draw()
     if (!over) { if (this.player.following) this.player.seek(this.trace.end); return }
     if (at !== undefined && at !== null) this.player.seek(Number(at))
@@ -172,20 +171,30 @@ export class Scene {
     if (this.closed || !this.u) return
     const moment = momentAt(this.trace, t, this.player.following)
     for (const part of [this.rail, this.headline, this.scratch, this.paper, this.answer, this.candidates, this.timeline]) part.draw(moment)
-    this.drawPlayer(moment)
+    this.drawPlayer()
     this.equivalent.draw(moment)
+    this.remember()
   }
 
-  drawPlayer({ phase }) {
+  /** A moment on which the clock stands still, and the lens it is looked at with, are told to the page. */
+  remember() {
+    const { layer, head } = this.lens.choice
+    const still = this.run && this.trace.finished && !this.player.playing && !this.player.following
+    const moment = { run: this.run, at: Number(this.player.t.toFixed(6)), layer, head }
+    const key = still ? JSON.stringify(moment) : ''
+    if (key === this.remembered) return
+    this.remembered = key
+    clearTimeout(this.telling)
+    if (still) this.telling = setTimeout(() => this.options.onMoment(moment), 400)
+  }
+
+  drawPlayer() {
     const { parts, player, words } = this
     const on = player.playing || player.following
     setFlag(parts.go, 'data-on', on)
     parts.go.setAttribute('aria-label', on ? words.player.pause : words.player.play)
     const speed = player.following ? 1 : player.speed
     for (const each of parts.speeds.children) each.setAttribute('aria-pressed', Number(each.dataset.speed) === speed)
-    const bundled = /smollm2-135m/i.test(this.trace.facts?.model ?? '')
-    const small = phase === 'end' && bundled && this.trace.last.chosen > 0
-    if (parts.small.hidden === small) parts.small.hidden = !small
     parts.link.disabled = !this.run
   }
 
@@ -220,6 +229,7 @@ export class Scene {
 
   close() {
     this.closed = true
+    clearTimeout(this.telling)
     this.stopEvents?.()
     this.player.close()
     this.lens.close()

@@ -2,6 +2,8 @@
 import { el, svg } from '../dom.js'
 import { percent, visible } from '../text.js'
 
+const SIZES = ['large', 'middle', 'dense']
+
 export class Answer {
   constructor(scene) {
     this.scene = scene
@@ -17,6 +19,7 @@ export class Answer {
     this.start = el('span', { class: 'written' }, '\u200b')
     parts.lines.replaceChildren(this.start, this.pen)
     parts.lines.dataset.size = 'large'
+    this.fitted = ''
     this.shown = ''
   }
 
@@ -28,7 +31,7 @@ export class Answer {
       const last = this.words[this.words.length - 1]
       if (word.joined && last) { this.words.push(last); last.until = word.token.stop; last.whole = word.index; continue }
       const end = word.token.special
-      const stroke = el('span', { class: 'stroke', dir: 'auto' }, end ? words.answer.end : '')
+      const stroke = el('span', { class: 'stroke', dir: 'auto' }, end ? words.answer.end : text(word))
       const share = el('span', { class: 'share' }, end ? '' : percent(word.probability))
       const element = el('span', { class: `written${end ? ' end' : ''}`, tabindex: 0, 'data-word': word.index, style: `--sure:${Math.round(word.probability * 100)}%` }, stroke, share)
       element.style.visibility = 'hidden'
@@ -36,13 +39,25 @@ export class Answer {
       if (!end && /^\s/.test(word.token.text)) parts.lines.insertBefore(document.createTextNode(' '), this.pen)
       parts.lines.insertBefore(element, this.pen)
     }
-    const size = trace.words.length <= 15 && trace.last.text.length <= 60 ? 'large' : trace.words.length <= 42 && trace.last.text.length <= 210 ? 'middle' : 'dense'
-    if (parts.lines.dataset.size !== size) parts.lines.dataset.size = size
+  }
+
+  /** The largest writing with which the whole answer is on the sheet; a long answer scrolls in the smallest. */
+  fit() {
+    const { lines } = this.scene.parts
+    const key = [this.words.length, lines.clientHeight, lines.clientWidth].join()
+    if (key === this.fitted) return
+    this.fitted = key
+    for (const size of SIZES) {
+      lines.dataset.size = size
+      if (lines.scrollHeight <= lines.clientHeight + 1) break
+    }
   }
 
   draw(moment) {
     const { view, parts } = this.scene
     this.grow()
+    this.drawSmall(moment)
+    this.fit()
     const key = [moment.words, moment.ink, moment.state.text.length, view.word, moment.phase, this.words.length, parts.lines.dataset.size].join()
     if (key === this.shown) return
     this.shown = key
@@ -50,6 +65,12 @@ export class Answer {
     const seen = new Set(this.words)
     for (const word of seen) this.drawWord(word, moment, characters)
     this.drawPen(moment)
+  }
+
+  /** Beside a finished answer of the bundled model stands why it may be wrong. */
+  drawSmall({ phase }) {
+    const { parts, trace } = this.scene
+    parts.small.hidden = !(phase === 'end' && trace.words.length > 0 && /smollm2-135m/i.test(trace.facts.model))
   }
 
   characters(text) {
@@ -86,6 +107,8 @@ export class Answer {
     else lines.scrollTop = 0
   }
 }
+
+const text = ({ token, joined }) => (joined || /⟨/.test(token.text) ? '' : shown(token.text))
 
 /** Text on the answer sheet: line breaks stay line breaks, everything else unseen becomes visible. */
 function shown(text) {

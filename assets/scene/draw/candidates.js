@@ -18,18 +18,19 @@ export class Candidates {
     // While the next word is being worked out, these are still the last one's: say so.
     const waiting = !hovered && moment.step >= 0 && moment.ink >= 1
     const next = waiting ? Math.min(this.scene.trace.layers, Math.floor(moment.rows) + 1) : 0
-    const key = [index, hovered, waiting, next, kind].join()
+    const key = [index, hovered, waiting, next, kind, moment.phase === 'end'].join()
     if (key === this.shown) return
     this.shown = key
-    parts.candidates.className = `cands${hovered ? ' ten' : ''}${waiting ? ' waiting' : ''}`
+    const over = moment.phase === 'end'
+    parts.candidates.className = `cands${hovered ? ' ten' : ''}${waiting ? ' waiting' : ''}${over ? ' over' : ''}`
     if (index < 0) return parts.candidates.replaceChildren(el('p', { class: 'none' }, words.answer.nothing))
-    parts.candidates.replaceChildren(this.title(index, waiting, next), ...this.bars(index, hovered ? 10 : 5))
+    parts.candidates.replaceChildren(this.title(index, waiting, next), ...this.bars(index, hovered ? 10 : over ? 3 : 5))
   }
 
   title(index, waiting, next) {
     const { trace, words, kind } = this.scene
     const word = trace.words[index]
-    const name = word.token.special ? words.answer.end : visible(word.token.text)
+    const name = word.token.special ? words.answer.stop : visible(word.token.text)
     const before = trace.words[index - 1]
     const right = waiting
       ? el('span', {}, fill(words.answer.next, { layer: next, layers: trace.layers }))
@@ -45,7 +46,7 @@ export class Candidates {
     if (word.rank >= rows.length) rows.splice(count - 1, 1, { id: word.token.id, text: word.token.text, probability: word.probability })
     return rows.map(({ id, text, probability }) => {
       const won = id === word.token.id
-      const name = won && word.token.special ? words.answer.end : visible(text)
+      const name = won && word.token.special ? words.answer.stop : visible(text)
       return el('div', { class: `cand${won ? ' win' : ''}` }, el('span', { dir: 'auto' }, name),
         el('i', { style: `width:${(probability * 100).toFixed(1)}%` }), el('span', {}, percent(probability)))
     })

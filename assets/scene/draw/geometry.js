@@ -7,8 +7,8 @@ const LEAST = 0.36 // least width of a column, in units
 export function geometry({ width, height, u, small, prompt, answers, layers }) {
   const left = (small ? 2 : 2.7) * u
   const right = (small ? 1.1 : 1.5) * u
-  const top = (small ? 2.3 : 2.65) * u
-  const bottom = (small ? 3.5 : 3.65) * u
+  const top = (small ? 2.3 : 2.6) * u
+  const bottom = (small ? 3.4 : 3.3) * u
   const gap = prompt && answers ? (small ? 0.6 : 0.8) * u : 0
   const room = width - left - right - gap
   const { bin, wordBin } = bins(prompt, answers, Math.max(8, Math.floor(room / (LEAST * u))))

@@ -5,8 +5,9 @@ export function mark(context, g, trace, layer, column, until, colour, { amount =
   const [start, stop] = g.span(column)
   const end = Math.min(stop, until)
   if (end <= start) return
-  const key = trace.keys.place(layer, start, end)
-  const value = trace.values.place(layer, start, end)
+  const bin = start < g.prompt ? g.bin : g.wordBin
+  const key = trace.keys.place(layer, start, end, bin)
+  const value = trace.values.place(layer, start, end, bin)
   const height = Math.min(g.row, 0.78 * g.u)
   const length = (0.34 + 0.56 * value) * g.pitch
   const x = g.x(column) + (g.pitch - length) / 2
@@ -25,7 +26,7 @@ export function mark(context, g, trace, layer, column, until, colour, { amount =
 export function tipOf(g, trace, layer, column, until, amount) {
   const [start, stop] = g.span(column)
   const end = Math.max(start + 1, Math.min(stop, until))
-  const length = (0.34 + 0.56 * trace.values.place(layer, start, end)) * g.pitch
+  const length = (0.34 + 0.56 * trace.values.place(layer, start, end, g.bin)) * g.pitch
   return { x: g.x(column) + (g.pitch - length) / 2 + length * amount, y: g.y(layer) + g.row * 0.56 }
 }
 

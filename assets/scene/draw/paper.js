@@ -4,7 +4,7 @@ import { number, percent, visible } from '../text.js'
 import { shade } from './back.js'
 
 const SLICE = 400 // chips built in one frame
-const BLOCK = 60 // tokens in one block that the browser may skip
+const BLOCK = 120 // tokens in one block that the browser may skip, then on to the end of the sentence
 
 export class Paper {
   constructor(scene) {
@@ -71,19 +71,22 @@ export class Paper {
     this.marked = template && (token.special || (afterMark && token.text !== '\n'))
     const special = token.special || (template && (afterMark || token.text === '\n'))
     const shares = before && token.start < before.stop && !token.special
-    if (!this.block || (this.block.count >= BLOCK && !shares)) {
+    if (!this.block || (this.block.count >= BLOCK && !shares && (/[.。!?！？\n]$/.test(before.text) || this.block.count >= 3 * BLOCK))) {
       this.block = el('div', { class: this.scene.trace.prompt > 200 ? 'block' : '' })
       this.block.count = 0
       this.part.append(this.block)
       this.word = null
     }
     this.block.count++
-    if (!this.word || /^\s/.test(token.text) || special || (before && before.special) || this.word.childElementCount > 11) {
+    const stays = special && !token.special && this.word && before?.special !== undefined && this.chips[index - 1]?.classList.contains('special')
+    if (!this.word || (/^\s/.test(token.text) && !stays) || (special && !stays) || (!special && this.chips[index - 1]?.classList.contains('special')) || this.word.childElementCount > 11) {
       if (!shares) this.block.append((this.word = el('span', { class: 'word' })))
     }
+    this.word.classList.toggle('lead', template && section === 'question' && index < started.own_start)
     this.chips.push(this.chip(token, index, special))
     this.home(shares).append(this.chips[index])
-    if (token.text === '\n' && section === 'question' && !template) this.block.append(el('br'))
+    const leads = template && section === 'question' && index === started.own_start - 1 && special
+    if (leads || (token.text === '\n' && !template)) this.block.append(el('br'))
   }
 
   /** Tokens that share a character are put side by side under one stroke. */

@@ -6,7 +6,7 @@ import { font } from './marks.js'
 export function drawRuler(context, g, scene, moment, { bytes }) {
   const y = g.bottom + 0.3 * g.u
   drawBrackets(context, g, scene, moment, y)
-  drawBytes(context, g, scene, y + (g.small ? 1.7 : 1.72) * g.u, bytes)
+  drawBytes(context, g, scene, y + 1.62 * g.u, bytes)
 }
 
 function drawBrackets(context, g, { palette, words, trace }, { phase, state, passIndex }, y) {
@@ -26,25 +26,26 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
   const whole = !parts || trace.passes[0].stop === g.prompt
   const long = whole ? fill(words.scratch.read, { n }) : fill(words.scratch.read_chunks, { n, parts: Math.max(parts, passIndex + 1) })
   const left = binned(g.bin, words.scratch.binned)
-  const right = binned(g.wordBin, words.scratch.binned_words)
+  const right = binned(g.wordBin, words.scratch.binned)
+  const few = fill(words.scratch.read_short, { n })
   font(context, g, g.small ? 0.8 : 0.94, '700')
   const width = (text) => context.measureText(text).width
   const room = g.end - g.left - 0.9 * g.u
   // The longest wording that fits.
-  const [read, written] = [[long, words.scratch.written], [left ? fill(words.scratch.read_short, { n }) : long, words.scratch.written_short],
-    [fill(words.scratch.read_short, { n }), words.scratch.written], [fill(words.scratch.read_short, { n }), words.scratch.written_short]]
-    .map(([a, b]) => [a + left, b + right]).find(([a, b], i) => i === 3 || width(a) + width(b) < room)
+  const pairs = [[long, words.scratch.written], [left ? few : long, words.scratch.written_short], [few, words.scratch.written], [few, words.scratch.written_short]]
+    .map(([one, two]) => [one + left, two + right])
+  const [read, written] = pairs.find(([one, two]) => width(one) + width(two) < room) ?? pairs[3]
   context.globalAlpha = phase === 'tokenise' || phase === 'queued' ? 0.4 : 1
   bracket(g.left, g.readEnd, palette.prefill)
   context.fillStyle = palette.prefill
   context.textAlign = 'left'
-  context.fillText(read, g.left, y + (g.small ? 1.12 : 1.24) * g.u)
+  context.fillText(read, g.left, y + (g.small ? 1.12 : 1.2) * g.u)
   if (g.columns > g.readColumns) {
     context.globalAlpha = state.chosen ? 1 : 0.5
     bracket(g.x(g.readColumns), g.end, palette.decode)
     context.fillStyle = palette.decode
     context.textAlign = 'right'
-    context.fillText(written, g.end, y + (g.small ? 1.12 : 1.24) * g.u)
+    context.fillText(written, g.end, y + (g.small ? 1.12 : 1.2) * g.u)
   }
   context.globalAlpha = 1
 }
@@ -68,7 +69,7 @@ function drawBytes(context, g, { palette, trace }, y, bytes) {
 function drawTicks(context, g, palette, y, each, most) {
   const [unit, size] = most >= 1e9 ? ['GB', 1e9] : most >= 1e6 ? ['MB', 1e6] : ['KB', 1e3]
   const step = niceStep((most / size) / (g.small ? 4 : 8))
-  const digits = step < 0.1 ? 2 : step < 1 ? 1 : 0
+  const digits = decimals(step)
   font(context, g, 0.78)
   context.fillStyle = palette.pencil
   let free = -Infinity
@@ -81,13 +82,16 @@ function drawTicks(context, g, palette, y, each, most) {
     const at = value === 0 ? x : Math.min(x, g.width - width / 2 - 2)
     context.fillRect(x, y, 1, 0.45 * g.u)
     if (at - width / 2 < free && !final) continue
-    context.fillText(text, at, y + 1.2 * g.u)
+    context.fillText(text, at, y + 1.12 * g.u)
     free = at + width / 2 + 0.5 * g.u
   }
 }
 
-/** 1, 2 or 5 times a power of ten, not below `value`. */
+/** Decimals that multiples of `step` need. */
+export const decimals = (step) => [0, 1, 2, 3, 4].find((n) => Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) < 1e-6) ?? 4
+
+/** 1, 2, 2.5 or 5 times a power of ten, not below `value`. */
 export function niceStep(value) {
   const power = 10 ** Math.floor(Math.log10(value))
-  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= value)
+  return [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((step) => step >= value)
 }

@@ -125,9 +125,10 @@ export class Scratch {
     else if (reading && pass.start === 0) text = fill(words.scratch.formula, { ...common, layers: Math.round(notes / (pass.stop - pass.start)), n: number(pass.stop - pass.start) })
     else if (notes % facts.layers) text = fill(words.scratch.formula_notes, { ...common, n: number(notes) })
     else text = fill(words.scratch.formula, { ...common, layers: facts.layers, n: number(notes / facts.layers) })
-    setText(parts.formula, text)
-    const reserved = state.kv_allocated ? ` · ${fill(words.scratch.reserved, { n: bytes(state.kv_allocated) })}` : ''
-    setText(parts.formulaEnd, fill(words.scratch.mark, { n: number(trace.noteBytes) }) + reserved)
+    setText(parts.formula, now ? text : '')
+    // The size of one note while notes are taken; afterwards what was set aside for the whole run.
+    const end = state.kv_allocated ? fill(words.scratch.reserved, { n: bytes(state.kv_allocated) }) : fill(words.scratch.mark, { n: number(trace.noteBytes) })
+    setText(parts.formulaEnd, end)
   }
 }
 

@@ -2,7 +2,7 @@
 import { fill, tag } from '../dom.js'
 import { duration, visible } from '../text.js'
 import { font } from './marks.js'
-import { niceStep } from './ruler.js'
+import { decimals, niceStep } from './ruler.js'
 import { time } from './headline.js'
 
 const LONGEST_WAIT = 0.4 // a wait that takes more than this share of the whole is drawn as a quarter, and marked
@@ -25,13 +25,14 @@ export class Timeline {
     const key = [width, height, devicePixelRatio, end].join()
     if (key === this.key) return
     this.key = key
-    parts.timeline.width = Math.round(width * devicePixelRatio)
+    const over = 0.6 * u
+    parts.timeline.width = Math.round((width + 2 * over) * devicePixelRatio)
     parts.timeline.height = Math.round(height * devicePixelRatio)
     this.context = parts.timeline.getContext('2d')
-    this.context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0)
-    const top = (small ? 1.6 : 1.62) * u
+    this.context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, over * devicePixelRatio, 0)
+    const top = 1.55 * u
     const bar = 1.2 * u
-    this.g = { u, small, width, height, end, top, bar, axis: top + bar + 1.32 * u, ...this.axis(width, end) }
+    this.g = { u, small, width, height, end, top, bar, axis: top + bar + 1.22 * u, ...this.axis(width, end) }
   }
 
   /** While a run is live its end is not known: the axis ends a little later, and grows in steps. */
@@ -59,7 +60,7 @@ export class Timeline {
     this.measure()
     const { context: c, g } = this
     const { trace, palette } = this.scene
-    c.clearRect(0, 0, g.width, g.height)
+    c.clearRect(-g.u, 0, g.width + 2 * g.u, g.height)
     if (g.begun > 0 && trace.waits.length) this.drawWait(moment)
     if (trace.started) this.block(g.begun, trace.started.at, moment.t, palette.special)
     for (const pass of trace.passes) this.drawPass(pass, moment.t)
@@ -169,7 +170,7 @@ export class Timeline {
     const step = niceStep((g.end - from) / (g.small ? 5 : 10))
     const scale = g.end < 1 ? 1000 : 1
     const unit = g.end < 1 ? 'ms' : 's'
-    const digits = Math.max(0, -Math.floor(Math.log10(step * scale) + 1e-9))
+    const digits = decimals(step * scale)
     let free = -1
     for (let n = Math.ceil(from / step); n * step <= g.end; n++) {
       const x = g.x(n * step)
@@ -177,8 +178,8 @@ export class Timeline {
       const width = (text.length * 0.55 + 0.3) * g.u
       c.fillStyle = palette.faint
       c.fillRect(x, g.axis, 1, 0.28 * g.u)
-      if (x - width / 2 < free || x + width / 2 > g.width + 2) continue
-      this.label(text, x < width / 2 ? 0 : x, g.axis + 1.05 * g.u, palette.pencil, x < width / 2 ? 'left' : 'center')
+      if ((free >= 0 && x - width / 2 < free) || x + width / 2 > g.width + 2) continue
+      this.label(text, x < width / 2 ? 0 : x, g.axis + 0.98 * g.u, palette.pencil, x < width / 2 ? 'left' : 'center')
       free = x + width / 2
     }
   }

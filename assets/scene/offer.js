@@ -33,11 +33,11 @@ export class ModelOffer {
     this.bar = el('progress', { max: 1 })
     const terms = model.terms ? [/^https:/.test(model.terms) ? el('a', { href: model.terms, target: '_blank', rel: 'noopener' }, w.terms) : el('details', {}, el('summary', {}, w.terms), el('p', {}, model.terms)),
       el('label', {}, this.accept, w.accept)] : []
-    const asking = model.state === 'fetching' ? [this.progress, this.bar] : [...terms, this.go]
+    const fetching = model.state === 'fetching'
     const recording = compose.example?.recording ?? (model.languages?.includes('zh') ? 'chinese' : null)
     compose.offered.replaceChildren(el('p', {}, fill(w.absent, { model: model.title ?? model.name, size: bytes(model.bytes) })),
-      el('p', { class: 'licence' }, fill(w.licence, { licence: model.licence })), ...asking,
-      recording ? button(w.play_recording, () => this.play(recording), { class: 'pill', 'data-action': 'recording' }) : '')
+      el('p', { class: 'licence' }, fill(w.licence, { licence: model.licence })), ...(fetching ? [this.progress, this.bar] : terms),
+      el('div', { class: 'row' }, fetching ? '' : this.go, recording ? button(w.play_recording, () => this.play(recording), { class: 'pill', 'data-action': 'recording' }) : ''))
   }
 
   drawProgress(model) {

@@ -163,6 +163,9 @@ export class Scene {
     return moment.looked
   }
 
+  /** Whether the run's end is known: then the whole answer is, too. */
+  get over() { return Boolean(this.trace.finished) }
+
   get running() { return Boolean(this.run) && !this.trace.finished && this.kind !== 'recorded' && this.connection !== 'refused' }
 
   redraw() { this.player.draw() }
@@ -196,6 +199,7 @@ export class Scene {
     const speed = player.following ? 1 : player.speed
     for (const each of parts.speeds.children) each.setAttribute('aria-pressed', Number(each.dataset.speed) === speed)
     parts.link.disabled = !this.run
+    setFlag(parts.root, 'data-empty', !this.run)
   }
 
   resize() {
@@ -212,8 +216,7 @@ export class Scene {
     root.dataset.theme = this.theme
     root.dataset.layout = this.small ? 'phone' : 'desk'
     this.palette = paletteOf(root)
-    this.scratch.key = ''
-    this.timeline.key = ''
+    this.layout = (this.layout ?? 0) + 1
     this.rail.resize()
     this.redraw()
   }

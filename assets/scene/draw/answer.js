@@ -44,11 +44,14 @@ export class Answer {
   /** The largest writing with which the whole answer is on the sheet; a long answer scrolls in the smallest. */
   fit() {
     const { lines } = this.scene.parts
-    const key = [this.words.length, lines.clientHeight, lines.clientWidth].join()
+    const { over } = this.scene
+    const key = [this.words.length, this.scene.parts.small.hidden, this.scene.layout].join()
     if (key === this.fitted) return
+    // While words are added the writing only gets smaller; on a new sheet or another size of window it starts large.
+    const first = this.fitted && !over ? SIZES.indexOf(lines.dataset.size) : 0
     this.fitted = key
-    for (const size of SIZES) {
-      lines.dataset.size = size
+    for (const size of SIZES.slice(first)) {
+      if (lines.dataset.size !== size) lines.dataset.size = size
       if (lines.scrollHeight <= lines.clientHeight + 1) break
     }
   }

@@ -2,7 +2,7 @@
  * Where things are on the scratch paper. A column is one position; when thousands do not fit, one column is several
  * positions (`bin`, likewise `wordBin` for the answer's), and the sheet says so.
  */
-const LEAST = 0.36 // least width of a column, in units
+const LEAST = 0.36 // least width of a column, in units; on a phone a quarter less
 
 export function geometry({ width, height, u, small, prompt, answers, layers }) {
   const left = (small ? 2 : 2.7) * u
@@ -11,7 +11,7 @@ export function geometry({ width, height, u, small, prompt, answers, layers }) {
   const bottom = (small ? 3.4 : 3.3) * u
   const gap = prompt && answers ? (small ? 0.6 : 0.8) * u : 0
   const room = width - left - right - gap
-  const { bin, wordBin } = bins(prompt, answers, Math.max(8, Math.floor(room / (LEAST * u))))
+  const { bin, wordBin } = bins(prompt, answers, Math.max(8, Math.floor(room / (LEAST * (small ? 0.72 : 1) * u))))
   const readColumns = Math.ceil(prompt / bin)
   const columns = Math.max(1, readColumns + Math.ceil(answers / wordBin))
   const pitch = Math.min(room / columns, 2.2 * u)

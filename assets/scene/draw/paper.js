@@ -3,7 +3,7 @@ import { el, fill, setText } from '../dom.js'
 import { number, percent, visible } from '../text.js'
 import { shade } from './back.js'
 
-const SLICE = 400 // chips built in one frame
+const SLICE = 200 // chips built in one frame
 const BLOCK = 120 // tokens in one block that the browser may skip, then on to the end of the sentence
 
 export class Paper {

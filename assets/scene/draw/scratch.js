@@ -19,12 +19,12 @@ export class Scratch {
 
   /** Sizes the canvases and finds the geometry when anything it depends on has changed. */
   measure() {
-    const { parts, trace, u, small } = this.scene
-    const { clientWidth: width, clientHeight: height } = parts.grid
+    const { parts, trace, u, small, layout } = this.scene
     const answers = answerRoom(trace)
-    const key = [width, height, u, devicePixelRatio, trace.prompt, answers, trace.layers, this.scene.palette.graphite].join()
+    const key = [layout, trace.prompt, answers, trace.layers].join()
     if (key === this.key) return
     this.key = key
+    const { clientWidth: width, clientHeight: height } = parts.grid
     this.g = geometry({ width, height, u, small, prompt: trace.prompt, answers, layers: trace.layers })
     this.contexts = {}
     for (const name of ['back', 'notes', 'front']) {

@@ -19,12 +19,12 @@ export class Timeline {
   }
 
   measure() {
-    const { parts, trace, u, small } = this.scene
-    const { clientWidth: width, clientHeight: height } = parts.time
+    const { parts, trace, u, small, layout } = this.scene
     const end = trace.finished ? trace.end : this.room(trace.end)
-    const key = [width, height, devicePixelRatio, end].join()
+    const key = [layout, end, trace.started ? trace.started.at : trace.waits.length].join()
     if (key === this.key) return
     this.key = key
+    const { clientWidth: width, clientHeight: height } = parts.time
     const over = 0.6 * u
     parts.timeline.width = Math.round((width + 2 * over) * devicePixelRatio)
     parts.timeline.height = Math.round(height * devicePixelRatio)
@@ -205,7 +205,7 @@ export class Timeline {
     parts.ttft.hidden = !known
     if (known) {
       this.bracket(0, g.x(first), palette.prefill)
-      this.caption(parts.ttft, `${small ? 'TTFT' : words.time.ttft} ${time(first)}`, kind, 0)
+      this.caption(parts.ttft, `${small ? 'TTFT' : words.time.ttft} ${time(first)}`, kind, () => 0)
     }
     const tpot = trace.last.tpot
     parts.tpot.hidden = tpot === null
@@ -213,8 +213,9 @@ export class Timeline {
     const middle = this.typical(tpot)
     const [a, b] = [g.x(trace.words[middle - 1].at), g.x(trace.words[middle].at)]
     this.bracket(a, b, palette.decode)
-    const end = parts.ttft.hidden ? 0 : parts.ttft.offsetWidth + g.u
-    this.caption(parts.tpot, `${small ? 'TPOT' : words.time.tpot} ${time(tpot)}`, kind, Math.min(g.width - parts.tpot.offsetWidth, Math.max(end, (a + b) / 2 - parts.tpot.offsetWidth / 2)))
+    const end = parts.ttft.hidden ? 0 : parts.ttft.wide + g.u
+    const label = `${small ? 'TPOT' : words.time.tpot} ${time(tpot)}`
+    this.caption(parts.tpot, label, kind, (wide) => Math.min(g.width - wide, Math.max(end, (a + b) / 2 - wide / 2)))
   }
 
   /** The word from the middle of the answer whose time is nearest to the mean. */
@@ -229,12 +230,15 @@ export class Timeline {
     return best
   }
 
-  caption(element, text, kind, left) {
-    if (element.firstChild?.nodeValue !== text || element.kind !== kind) {
-      element.kind = kind
+  caption(element, text, kind, place) {
+    const key = [text, kind, this.key].join()
+    if (element.shown !== key) {
+      element.shown = key
       element.replaceChildren(text, tag(this.scene.words, kind, true))
+      element.wide = element.offsetWidth
     }
-    element.style.left = `${Math.round(left)}px`
+    const left = `${Math.round(place(element.wide))}px`
+    if (element.style.left !== left) element.style.left = left
   }
 
   drawHead({ t }) {

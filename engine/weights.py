@@ -104,7 +104,7 @@ def fetch(name: str, progress: Progress = ignore, accept_terms: bool = False) ->
 def prepare(name: str, progress: Progress = ignore) -> None:
     """Make `folder(name)` from the fetched file, unless it is there. Imports torch; takes 15 to 60 seconds.
 
-    Raises `Refusal`: `unknown_model`, `weights_absent`, `disk_full`.
+    Raises `Refusal`: `unknown_model`, `weights_absent`, `disk_full`, `weights_not_prepared`.
     """
     model = known(name)
     if present(name):
@@ -119,7 +119,10 @@ def prepare(name: str, progress: Progress = ignore) -> None:
         from engine.convert import convert
 
         origin = {"gguf_sha256": model.gguf_sha256, "licence": model.licence, "terms": model.terms}
-        convert(_gguf(model), folder(name), _papers(model), origin, model.digits_apart, progress)
+        try:
+            convert(_gguf(model), folder(name), _papers(model), origin, model.digits_apart, progress)
+        except (OSError, RuntimeError, ValueError, ImportError) as error:
+            raise Refusal("weights_not_prepared", model=model.title, why=_first_line(error)) from error
         shutil.rmtree(_work(model), ignore_errors=True)
 
 
@@ -153,7 +156,7 @@ def _from_hub(name: str) -> Path:
     try:
         path = Path(snapshot_download(name, allow_patterns=wanted))
     except (OSError, ValueError) as error:
-        raise Refusal("hub_unreachable", model=name, why=(str(error).strip() or "?").splitlines()[0][:200]) from error
+        raise Refusal("hub_unreachable", model=name, why=_first_line(error)) from error
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(json.dumps({"folder": str(path)}), "utf-8")
     return path
@@ -162,6 +165,10 @@ def _from_hub(name: str) -> Path:
 def _identity(path: Path) -> str:
     hashes = [sha256_of(file) for file in sorted(path.glob("*.safetensors"))]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 def _work(model: Model) -> Path:

@@ -21,7 +21,7 @@ const after = {
     const chosen = state.chosen + 1
     const ttft = state.ttft ?? event.at
     return {
-      phase: 'decode', chosen, held: state.held + 1, ttft,
+      phase: 'decode', chosen, held: state.held + (event.token.special ? 0 : 1), ttft,
       tpot: chosen > 1 ? (event.at - ttft) / (chosen - 1) : null,
     }
   },

@@ -1,0 +1,226 @@
+"""The one command, without a network and without installing anything: what it decides, says and hands on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import namedtuple
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import start
+
+ROOT = Path(__file__).parent.parent
+
+
+class Runs(list[list[str]]):
+    """Stands for `start.run`: keeps the commands; `status` is what they end with, by a word in them."""
+
+    status: dict[str, int]
+
+    def __call__(self, *command: object, **options: object) -> int:
+        words = [str(part) for part in command]
+        self.append(words)
+        return next((status for word, status in self.status.items() if word in words), 0)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    runs = Runs()
+    runs.status = {}
+    monkeypatch.setattr(start, "run", runs)
+    return runs
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Runs) -> Path:
+    """A clone without an environment; its Python appears once `run` is asked for it."""
+    for name, text in {"requirements.txt": "torch==1.0 # why\n", "pyproject.toml": "a = 1\n"}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(start, "ROOT", tmp_path)
+    monkeypatch.setattr(start, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(start, "PYTHON", tmp_path / ".venv" / "python")
+    monkeypatch.setattr(start, "sentence", lambda key, **values: key)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "python").touch()
+    return tmp_path
+
+
+def test_the_environment_is_made_once(fresh: Path, runs: Runs) -> None:
+    start.environment(False, "")
+    assert [step[-1] for step in runs] == [str(start.VENV), start.PIP, "requirements.txt"]
+    runs.clear()
+    start.environment(False, "")
+    assert runs == []
+    (fresh / "requirements.txt").write_text("torch==2.0\n")
+    start.environment(False, "")
+    assert runs, "other pins are installed"
+
+
+def test_tests_need_more(fresh: Path, runs: Runs) -> None:
+    start.environment(False, "")
+    runs.clear()
+    start.environment(True, "")
+    assert runs[-1][-4:] == ["-r", "requirements.txt", "--group", "test"]
+    runs.clear()
+    start.environment(True, "")
+    assert runs == []
+
+
+def test_torch_can_come_from_another_index(fresh: Path, runs: Runs) -> None:
+    start.environment(False, "https://example.org/cpu")
+    assert runs[-2][-3:] == ["torch==1.0", "--index-url", "https://example.org/cpu"]
+
+
+def test_an_environment_of_another_python_is_made_anew(fresh: Path, runs: Runs) -> None:
+    (start.VENV / "pyvenv.cfg").write_text("home = /x\nversion = 3.9.1\n")
+    start.environment(False, "")
+    assert "--clear" in runs[0]
+
+
+@pytest.mark.parametrize(("failing", "said"), [("venv", "no_venv"), ("-r", "install_failed")])
+def test_what_fails_is_said_and_tried_again(
+    fresh: Path, runs: Runs, capsys: pytest.CaptureFixture[str], failing: str, said: str
+) -> None:
+    runs.status = {failing: 1}
+    with pytest.raises(start.Stop):
+        start.environment(False, "")
+    assert capsys.readouterr().out.splitlines()[-1] == said
+    runs.clear()
+    runs.status = {}
+    start.environment(False, "")
+    assert runs
+
+
+@pytest.mark.parametrize(
+    ("system", "gpu", "index", "said"),
+    [
+        ("Linux", None, "", ["download_size 2.9", "cpu_build"]),
+        ("Linux", "/usr/bin/nvidia-smi", "", ["download_size 2.9"]),
+        ("Linux", None, "https://example.org/cpu", ["download_size 0.4"]),
+        ("Darwin", None, "", ["download_size 0.3"]),
+    ],
+)
+def test_the_size_is_said_first(
+    monkeypatch: pytest.MonkeyPatch, system: str, gpu: str | None, index: str, said: list[str]
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(start, "tell", lambda key, gb="", **values: heard.append(f"{key} {gb}".strip()))
+    monkeypatch.setattr(start.platform, "system", lambda: system)
+    monkeypatch.setattr(start.shutil, "which", lambda name: gpu)
+    monkeypatch.setattr(start.Path, "exists", lambda self: False)
+    start.announce_download(False, index)
+    assert heard == said
+
+
+def test_an_old_python_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    info = namedtuple("info", "major minor micro")
+    monkeypatch.setattr(sys, "version_info", info(3, 10, 0))
+    assert start.main([]) == 1
+    assert "3.11" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("spoken", "expected"), [("zh_CN.UTF-8", "zh"), ("en_GB.UTF-8", "en"), ("C", "en")])
+def test_it_speaks_the_systems_language(monkeypatch: pytest.MonkeyPatch, spoken: str, expected: str) -> None:
+    monkeypatch.setenv("LC_ALL", spoken)
+    assert start.language() == expected
+
+
+def test_further_arguments_are_pytests_own(capsys: pytest.CaptureFixture[str]) -> None:
+    options, rest = start.parse(["test", "-k", "luna", "-x", "tests/engine"])
+    assert options.task == "test" and rest == ["-k", "luna", "-x", "tests/engine"]
+    with pytest.raises(SystemExit) as ended:
+        start.parse(["setup", "--prot", "1"])
+    assert ended.value.code == 2 and "--prot" in capsys.readouterr().err
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch, runs: Runs) -> None:
+    """Serving only notes what it would run; changes of the environment are undone."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(os, "chdir", lambda folder: None)
+    monkeypatch.setattr(start, "WINDOWS", True)
+    monkeypatch.setattr(start, "environment", lambda *_: None)
+    monkeypatch.setattr(start, "weights", lambda *_: None)
+    monkeypatch.setattr(start, "own_address", lambda: "192.0.2.7")
+
+
+def test_the_page_is_for_this_machine_only(served: None, runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ.pop("OPEN_BOOK_EXAM_LAN", None)
+    assert start.main(["--port", "8765", "--dtype", "float32"]) == 0
+    assert runs[-1][2:] == [
+        "streamlit", "run", "app.py", "--server.port", "8765", "--server.address", "127.0.0.1"
+    ]  # fmt: skip
+    assert os.environ["OPEN_BOOK_EXAM_DTYPE"] == "float32" and "OPEN_BOOK_EXAM_LAN" not in os.environ
+    said = capsys.readouterr().out
+    assert "http://127.0.0.1:8765" in said and "192.0.2.7" not in said
+
+
+def test_the_class_is_let_in_when_asked(
+    served: None, runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start.main(["--lan", "--model", str(tmp_path / ".." / tmp_path.name)]) == 0
+    assert runs[-1][-1] == "0.0.0.0" and os.environ["OPEN_BOOK_EXAM_LAN"] == "1"
+    assert os.environ["OPEN_BOOK_EXAM_MODEL"] == str(tmp_path.resolve())
+    assert f"http://192.0.2.7:{start.PORT}" in capsys.readouterr().out
+
+
+def test_ctrl_c_ends_it_without_a_traceback(served: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "serve", interrupt)
+    assert start.main([]) == 130
+
+
+def test_weights_that_are_here_are_not_asked_for(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPEN_BOOK_EXAM_HOME", str(tmp_path))
+    name = "smollm2-135m-instruct"
+    start.weights(name, False)
+    assert [step[3:5] for step in runs] == [["fetch", name], ["prepare", name]]
+    assert "93 MB" in capsys.readouterr().out
+    with pytest.raises(start.Stop):
+        start.weights("gemma-3-270m", False)
+    (tmp_path / "models" / name).mkdir(parents=True)
+    (tmp_path / "models" / name / "source.json").touch()
+    runs.clear()
+    start.weights(name, False)
+    start.weights(str(tmp_path), False)
+    assert runs == []
+
+
+def test_all_checks_run_and_the_first_failure_counts(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "find_browser", lambda: "/a/browser")
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    runs.status = {"mypy": 3, "pytest": 4}
+    assert start.test(["-k", "luna"]) == 3
+    assert [step[2] for step in runs] == ["ruff", "ruff", "mypy", "pytest"] and runs[-1][3:] == ["-k", "luna"]
+    assert os.environ["OPEN_BOOK_EXAM_BROWSER"] == "/a/browser"
+
+
+def test_an_installed_browser_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    monkeypatch.setattr(start, "BROWSER_PLACES", ("{NOT_THERE}/x", "{LOCALAPPDATA}/chrome.exe"))
+    assert start.find_browser() is None
+    (tmp_path / "chrome.exe").touch()
+    assert start.find_browser() == str(tmp_path / "chrome.exe")
+
+
+def test_every_requirement_is_pinned_has_a_reason_and_is_what_runs_here() -> None:
+    lines = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line and line[0] != "#"]
+    for line in lines:
+        found = re.fullmatch(r"([\w-]+)==([\w.]+)\s+# \S.+", line)
+        assert found, line
+        assert version(found[1]).partition("+")[0] == found[2]
+
+
+def test_it_needs_nothing_but_the_standard_library() -> None:
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import start; start.parse([])"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
+from collections.abc import Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
 from fastapi import FastAPI, Query, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -169,14 +170,14 @@ def _bad_field(place: tuple[int | str, ...]) -> Refusal:
 async def _stream(service: Service, websocket: WebSocket, run_id: str, start: int) -> None:
     """Send a run's lines until it is over or the watcher is gone, whichever comes first."""
     await websocket.accept()
-    sending = asyncio.create_task(_send(service, websocket, run_id, start))
-    leaving = asyncio.create_task(_until_gone(websocket))
-    try:
-        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        leaving.cancel()
-        sending.cancel()
-        await asyncio.gather(sending, leaving, return_exceptions=True)
+    async with anyio.create_task_group() as both:
+
+        async def either(work: Coroutine[Any, Any, None]) -> None:
+            await work
+            both.cancel_scope.cancel()
+
+        both.start_soon(either, _until_gone(websocket))
+        await either(_send(service, websocket, run_id, start))
 
 
 async def _send(service: Service, websocket: WebSocket, run_id: str, start: int) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -151,7 +150,7 @@ class Archive:
         note = self._path(run_id, ".json")
         partial = note.with_suffix(".part")
         partial.write_bytes(_ENTRY.dump_json(entry))
-        os.replace(partial, note)
+        partial.replace(note)
         return self._prune()
 
     def _prune(self) -> list[str]:

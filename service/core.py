@@ -144,9 +144,10 @@ class Service:
 
     async def attention(self, run_id: str, layer: int, head: int | None, row: int | None) -> Weights:
         """One row, or the map when `row` is None. Raises as `summary`, and what the engine refuses."""
-        if run_id not in self.runs.live and run_id not in self.runs.kept:
+        run = self.runs.live.get(run_id)
+        if run is None and run_id not in self.runs.kept:
             return recorded((await self.archive.get(run_id)).file, layer, head, row)
-        if row is None and run_id in self.runs.live:
+        if run is not None and (row is None or run.state == "queued"):
             raise Refusal("unfinished")  # a map of a growing run would be old before it was drawn
         return await self._shared.get((run_id, layer, head, row), lambda: self._ask(run_id, layer, head, row))
 

@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from engine.catalogue import Model
 from engine.settings import Refusal
-from engine.weights import Model, Progress
+from engine.weights import Progress
 
 State = Literal["absent", "fetching", "present", "loading", "loaded", "failed"]
 
@@ -72,7 +73,7 @@ class Models:
             self.fetch(self.default, accept_terms=True)
 
     def want(self, name: str) -> None:
-        """Have a model loaded. Raises `Refusal`: `unknown_model`, `model_fetching`, `model_absent`, or why it failed."""
+        """Have a model loaded. Raises `Refusal`: `unknown_model`, `model_fetching`, `model_absent`, or why not."""
         status = self.status(name)
         if status.error is not None:
             raise status.error

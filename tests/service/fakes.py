@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-from engine import weights
+from engine import catalogue, weights
 from engine.trace import Event
 from service.api import create
 from service.archive import Archive
@@ -27,8 +27,9 @@ T = TypeVar("T")
 
 
 def story(words: str = "Hi!", tokens: int = 3) -> list[Event]:
-    """The events of a whole run, as the engine sends them."""
-    return list(run([0.5 + number for number in range(tokens)], words).events)
+    """The events of a whole run as the engine sends them, a second after start was pressed."""
+    events = run([0.5 + number for number in range(tokens)], words).events
+    return [replace(event, at=event.at + 1) for event in events]
 
 
 class FakeEngine:
@@ -65,9 +66,9 @@ class FakeEngine:
 class FakeStore:
     """Knows `small` (here) and `big` (not here, with terms). `failure` is raised by the next fetch."""
 
-    MODELS: ClassVar[dict[str, weights.Model]] = {
-        "small": replace(weights.SMOLLM2, name="small", title="A small one"),
-        "big": replace(weights.GEMMA3, name="big", title="The big one"),
+    MODELS: ClassVar[dict[str, catalogue.Model]] = {
+        "small": replace(catalogue.SMOLLM2, name="small", title="A small one"),
+        "big": replace(catalogue.GEMMA3, name="big", title="The big one"),
     }
 
     def __init__(self, *here: str) -> None:

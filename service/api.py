@@ -187,7 +187,7 @@ async def _send(service: Service, websocket: WebSocket, run_id: str, start: int)
                 await websocket.send_text(frame.decode())
         await websocket.close(1000)
     except Refusal as refusal:
-        await websocket.close(4404 if refusal.code == "unknown_run" else 4422, refusal.code)
+        await websocket.close(4404, refusal.code)
     except (WebSocketDisconnect, RuntimeError):
         pass  # gone in the middle of a frame
 

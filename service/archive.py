@@ -66,6 +66,7 @@ class Archive:
         self._folder = folder
         self._recording_paths = {path.stem: path for path in sorted(recordings.glob(f"*{SUFFIX}"))}
         self._recordings: dict[str, Saved] = {}
+        self._unsaved: dict[str, Saved] = {}
         self._open: OrderedDict[str, Saved] = OrderedDict()
         self._entries: dict[str, Entry] = {}
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="archive")
@@ -88,8 +89,8 @@ class Archive:
 
     async def get(self, run_id: str) -> Saved:
         """A finished run or a recording. Raises `Refusal`: `unknown_run`, or those of `engine.tracefile.read`."""
-        if run_id in self._recordings:
-            return self._recordings[run_id]
+        if here := self._recordings.get(run_id) or self._unsaved.get(run_id):
+            return here
         saved = self._open.get(run_id)
         if saved is None:
             if not _ID.fullmatch(run_id):
@@ -102,19 +103,20 @@ class Archive:
         """A run is over: it is listed and can be read from now on, even before it is on disk."""
         run_id = saved.summary.id
         self._entries[run_id] = Entry(saved.summary.short(), owner)
-        self._remember(run_id, saved)
+        self._unsaved[run_id] = saved
 
     async def save(self, saved: Saved) -> None:
-        """Write a run that `hold` was called for. A disk that is full is told in the log; the run stays in memory."""
+        """Write a run that `hold` was called for. A disk that is full is told in the log; the run then stays in memory
+        as long as others do."""
         run_id = saved.summary.id
         self._entries[run_id] = entry = replace(self._entries[run_id], summary=saved.summary.short())
-        if run_id in self._open:
-            self._open[run_id] = saved
         try:
             removed = await self._work(lambda: self._write(saved, entry))
         except (OSError, Refusal):
             _log.exception("run %s could not be saved", run_id)
-            return
+            removed = []
+        self._unsaved.pop(run_id, None)
+        self._remember(run_id, saved)
         for old in removed:
             self._entries.pop(old, None)
             self._open.pop(old, None)

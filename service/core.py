@@ -76,7 +76,8 @@ class Service:
         finally:
             await self.engine.close()
             self.jobs.fail_all(Refusal("engine_died"))
-            self.runs.engine_gone(final=True)
+            self.runs.kept.clear()
+            self.runs.end_all(Refusal("program_closed"))
             await asyncio.gather(*self._saving.values(), return_exceptions=True)
             ticking.cancel()
             self.archive.close()

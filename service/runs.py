@@ -27,9 +27,10 @@ MAX_QUEUED = 64
 """Runs that wait for one of those places."""
 MEMORY = 4 * 2**30
 """Bytes that active runs may take together for keys, values and kept queries; one run is always let in."""
-KEPT_RUNS = 16
+KEPT_RUNS = MAX_ACTIVE
 KEPT_BYTES = 2**30
-"""Finished runs whose tensors stay in the engine, so that their attention can be looked at exactly."""
+"""Finished runs whose tensors stay in the engine, so that their attention can be looked at exactly. As many as may be
+over at the same moment: each is asked where it looked before it must go."""
 FIRST_GRACE = 10.0
 """Seconds a new run goes on without anybody watching it."""
 GRACE = 5.0
@@ -198,6 +199,11 @@ class Runs:
                 self._end(run, "error", Refusal("engine_died"))
             elif final:
                 self._end(run, "error", Refusal("engine_failed"))
+
+    def end_all(self, refusal: Refusal) -> None:
+        """The program is closed."""
+        for run in list(self.live.values()):
+            self._end(run, "error", refusal)
 
     def model_ready(self, model: str, facts: Facts, lens: Lens | None) -> None:
         """The engine has a model: the runs that wait for it may go on."""

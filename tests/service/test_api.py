@@ -107,7 +107,7 @@ def test_sockets_say_why_they_close(client: TestClient, tmp_path: Path) -> None:
     assert lines(client, "open-book") == ([], 4404)
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / f"{'y' * 16}.trace").write_bytes(b"PK\3\4 damaged")
-    assert lines(client, "y" * 16) == ([], 4422)
+    assert lines(client, "y" * 16) == ([], 4404)
     with pytest.raises(WebSocketDisconnect), watch(client, "x" * 16, "?from=-1"):
         pass
 
@@ -305,6 +305,15 @@ def test_links_survive_a_restart(tmp_path: Path, world: World) -> None:
         assert lines(client, run)[1] == 1000
         assert client.get(f"/api/runs/{run}").json()["output_text"] == "aaa"
         assert [one["id"] for one in client.get("/api/runs?owner=anna").json()["runs"]] == [run]
+
+
+def test_closing_the_program_ends_what_goes_on_with_a_sentence(tmp_path: Path, world: World) -> None:
+    with client_of(world) as client:
+        run = start(client)
+        world.play(run, story()[:-1])
+    with client_of(World(tmp_path)) as client:
+        last = lines(client, run)[0][-1]
+        assert (last["type"], last["reason"], last["code"]) == ("finished", "error", "program_closed")
 
 
 def test_recordings_play_without_a_model(tmp_path: Path) -> None:

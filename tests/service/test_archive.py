@@ -162,3 +162,21 @@ def test_recordings_have_plain_names(tmp_path: Path) -> None:
         archive.close()
 
     run_async(work())
+
+
+def test_a_run_is_there_before_it_is_on_disk_however_many_are_over_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_OPEN", 1)
+
+    async def work() -> None:
+        archive = await put(tmp_path)
+        for number in range(3):
+            archive.hold(saved(number), "anna")
+        assert [(await archive.get(run_id(number))).summary.id for number in range(3)] == [run_id(n) for n in range(3)]
+        await archive.save(await archive.get(run_id(0)))
+        await archive.save(await archive.get(run_id(1)))
+        assert (await archive.get(run_id(0))).summary.output_text == "aaa"
+        archive.close()
+
+    run_async(work())

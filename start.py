@@ -228,6 +228,7 @@ def main(arguments: list[str]) -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - someone may well start it with an older one
         tell("too_old", version=platform.python_version())
         return 1
+    os.environ.setdefault("PYTHONIOENCODING", "utf-8")  # so do those of what is started here
     options, rest = parse(arguments)
     try:
         environment(options.task == "test", options.torch_index)

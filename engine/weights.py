@@ -240,6 +240,11 @@ class Bar:
             print(f"\r{line}\033[K" if watched else line, end="" if watched else "\n", flush=True)
             self.last = line
 
+    def close(self) -> None:
+        """What is printed next begins a line of its own."""
+        if self.last and sys.stdout.isatty():
+            print(flush=True)
+
 
 def main() -> int:
     """`python -m engine.weights fetch|prepare NAME`: for `start.py`, with a progress bar. Exit status 2 on refusal."""
@@ -263,10 +268,10 @@ def main() -> int:
         else:
             prepare(options.name, bar)
     except Refusal as refusal:
-        print("\n" + say(f"errors.{refusal.code}", options.lang, **refusal.values), file=sys.stderr)
+        bar.close()
+        print(say(f"errors.{refusal.code}", options.lang, **refusal.values), file=sys.stderr)
         return 2
-    finally:
-        print(end="\n" if sys.stdout.isatty() else "", flush=True)
+    bar.close()
     return 0
 
 

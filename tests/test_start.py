@@ -169,6 +169,21 @@ def test_the_class_is_let_in_when_asked(
     assert f"http://192.0.2.7:{start.PORT}" in capsys.readouterr().out
 
 
+def test_where_it_can_it_becomes_the_server(served: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[list[str]] = []
+
+    def execv(program: str, command: list[str]) -> None:
+        assert program == command[0] == str(start.PYTHON)
+        became.append(command)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(start, "WINDOWS", False)
+    monkeypatch.setattr(os, "execv", execv)
+    with pytest.raises(SystemExit):
+        start.main([])
+    assert became[0][1:5] == ["-m", "streamlit", "run", "app.py"]
+
+
 def test_ctrl_c_ends_it_without_a_traceback(served: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(options: object) -> int:
         raise KeyboardInterrupt

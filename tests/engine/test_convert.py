@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,22 @@ def test_a_folder_is_named_by_what_is_in_it(tmp_path: Path, no_network: None) ->
     assert one.folder == tmp_path and one.sha256 == weights.sha256_of(tmp_path / "a.safetensors")
     (tmp_path / "b.safetensors").write_bytes(b"b")
     assert weights.resolve(str(tmp_path)).sha256 != one.sha256
+
+
+def test_the_hub_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def snapshot(name: str, allow_patterns: list[str]) -> str:
+        asked.append(name)
+        assert not any(fnmatch(file, pattern) for file in ("modeling.py", "model.bin") for pattern in allow_patterns)
+        (tmp_path / "snapshot").mkdir()
+        (tmp_path / "snapshot" / "config.json").write_text("{}")
+        return str(tmp_path / "snapshot")
+
+    monkeypatch.setenv("OPEN_BOOK_EXAM_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    assert weights.resolve("somebody/something") == weights.resolve("somebody/something")
+    assert asked == ["somebody/something"]
 
 
 # The bundled model

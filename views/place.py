@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal, cast
+from typing import cast
 
 import streamlit as st
 
@@ -22,13 +22,13 @@ _LANG = "lang"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`at`: seconds of the run's own clock, None for its beginning. `layer` and `head` count from 0; `head` is
-    "mean" for the mean of the layer's heads. `lang` is None while nobody has chosen one."""
+    """`at`: seconds of the run's own clock, None for its beginning. `layer` and `head` count from 0; a layer without a
+    head is the mean of its heads. `lang` is None while nobody has chosen one."""
 
     run: str | None = None
     at: float | None = None
     layer: int | None = None
-    head: int | Literal["mean"] | None = None
+    head: int | None = None
     lang: Lang | None = None
 
     def query(self) -> dict[str, str]:
@@ -44,12 +44,11 @@ class Place:
 
 def parse(query: Mapping[str, str]) -> Place:
     """The place of an address. What cannot be read counts as not said: an address is a text from a stranger."""
-    head = query.get("head", "")
     return Place(
         run=query["run"] if _RUN.fullmatch(query.get("run", "")) else None,
         at=_seconds(query.get("at", "")),
         layer=_count(query.get("layer", "")),
-        head="mean" if head == "mean" else _count(head),
+        head=_count(query.get("head", "")),
         lang=cast("Lang", query["lang"]) if query.get("lang") in ("en", "zh") else None,
     )
 

@@ -38,3 +38,14 @@ def test_the_long_paper_holds_its_answer_in_the_middle() -> None:
     (answer,) = paper["right"]
     place = (prompt.index(answer) + prompt.rindex(answer)) / 2 / len(prompt)
     assert 0.3 < place < 0.7
+
+
+def test_closing_the_book_takes_the_passage_away_and_nothing_else() -> None:
+    """The scene recognises an open book by this (assets/scene/actions.js)."""
+    for example in examples("en"):
+        if variants := example["variants"]:
+            closed, changed = variants
+            assert closed["settings"]["prompt"] in example["settings"]["prompt"]
+            assert closed["settings"]["prompt"] in changed["settings"]["prompt"]
+            assert not closed["right"]
+            assert changed["right"][0] in changed["settings"]["prompt"]

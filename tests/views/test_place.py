@@ -13,7 +13,7 @@ places = st.builds(
     run=st.none() | st.from_regex(r"\A[A-Za-z0-9_-]{1,64}\Z"),
     at=st.none() | st.floats(0, 1e6, allow_nan=False),
     layer=st.none() | st.integers(0, 9999),
-    head=st.none() | st.just("mean") | st.integers(0, 9999),
+    head=st.none() | st.integers(0, 9999),
     lang=st.none() | st.sampled_from(["en", "zh"]),
 )
 

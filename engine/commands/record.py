@@ -1,4 +1,4 @@
-"""`python -m engine record`: makes the recordings in `assets/recordings`, or checks that they still come out the same."""
+"""`python -m engine record`: makes the recordings in `assets/recordings`, or checks that they still hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m engine run "PROMPT"`: one exam, here and now. Prints the answer and the numbers, and can save the trace."""
+"""`python -m engine run "PROMPT"`: one exam, here and now. Prints the answer and the numbers; can save the trace."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ _TITLE_CHARACTERS = 60
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """One argument per field of `Settings`, with its defaults; where to run; what to keep and print."""
     parser.add_argument("prompt", metavar="PROMPT", help=say("command.prompt"))
-    for name, kind in (("max_new_tokens", int), ("seed", int), ("temperature", float), ("top_k", int),
-                       ("top_p", float), ("timeout", float)):  # fmt: skip
-        default = Settings.__dataclass_fields__[name].default
-        parser.add_argument(
-            f"--{name.replace('_', '-')}", type=kind, default=default, help=say(f"command.{name}", default=default)
-        )
+    usual = Settings("")
+    for name in ("max_new_tokens", "seed", "temperature", "top_k", "top_p", "timeout"):
+        default: float = getattr(usual, name)
+        option, about = f"--{name.replace('_', '-')}", say(f"command.{name}", default=default)
+        parser.add_argument(option, type=type(default), default=default, metavar="N", help=about)
     parser.add_argument("--stop", action="append", default=[], metavar="STRING", help=say("command.stop"))
     parser.add_argument("--raw", action="store_true", help=say("command.raw"))
     parser.add_argument("--control", choices=("text", "control"), default="text", help=say("command.control"))
@@ -57,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
     if options.trace:
         _save(options.trace, exam, trace)
     result = summary(trace)
-    print(result.to_json() if options.json else f"{readable(result, options.lang)}\n{say('command.cold', options.lang)}")
+    cold = say("command.cold", options.lang)
+    print(result.to_json() if options.json else f"{readable(result, options.lang)}\n\n{cold}")
     return _tell_error(trace, options.lang)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
 
@@ -32,24 +33,35 @@ class Marks:
     def __init__(self, device: torch.device, clock: Callable[[], float] = now) -> None:
         self._device = device
         self._clock = clock
-        self._times: list[float] = []
+        self._seconds: list[float] = []
         self._events: list[torch.Event] = []
-        self.mark()
+        self._last = clock()
+        if device.type != "cpu":
+            self._record()
 
     def mark(self) -> float:
         """Set a mark. Returns the seconds since the one before (0 where only the device knows)."""
-        if self._device.type == "cpu":
-            self._times.append(self._clock())
-            return self._times[-1] - self._times[-2] if len(self._times) > 1 else 0.0
+        if self._device.type != "cpu":
+            self._record()
+            return 0.0
+        time = self._clock()
+        self._seconds.append(time - self._last)
+        self._last = time
+        return self._seconds[-1]
+
+    def resume(self) -> None:
+        """What was done on the CPU since the last mark was not the model's work: the next interval begins now.
+        (A device works on meanwhile; its own clock needs no such correction.)"""
+        self._last = self._clock()
+
+    def _record(self) -> None:
         event = torch.Event(self._device.type, enable_timing=True)
         event.record()
         self._events.append(event)
-        return 0.0
 
     def seconds(self) -> Sequence[float]:
         """The intervals between the marks, in seconds. Waits for the device."""
         if self._device.type == "cpu":
-            return [after - before for before, after in zip(self._times, self._times[1:], strict=False)]
+            return self._seconds
         synchronise(self._device)
-        pairs = zip(self._events, self._events[1:], strict=False)
-        return [before.elapsed_time(after) / 1000 for before, after in pairs]
+        return [before.elapsed_time(after) / 1000 for before, after in pairwise(self._events)]

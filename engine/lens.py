@@ -14,6 +14,7 @@ from engine.looks import KEPT
 from engine.settings import Refusal
 from engine.tap import causal_mask
 
+
 class Lens:
     """The attention of one run. `scaling[layer]` is the model's own factor.
 

@@ -8,19 +8,19 @@ stored on the model object.
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from engine import tap
 from engine.cache import RunCache, Shape
+from engine.device import choose_device, choose_dtype, device_name
 from engine.settings import Refusal
 from engine.text import Text
 from engine.trace import Facts
@@ -58,7 +58,8 @@ class LanguageModel:
             use_cache=True,
             logits_to_keep=1,
         )
-        return output.logits[:, -1].float()
+        logits: Tensor = output.logits
+        return logits[:, -1].float()
 
 
 def load(
@@ -76,85 +77,59 @@ def load(
     progress(0.1, "load")
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        network = AutoModelForCausalLM.from_pretrained(
+        network: Any = AutoModelForCausalLM.from_pretrained(
             folder, dtype=precision, attn_implementation="eager", trust_remote_code=False, local_files_only=True
         )
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        progress(0.6, "load")
+        network = network.to(target).eval()
+    except Exception as error:  # a folder from anywhere: whatever is wrong with it, its name and a reason are told
         raise Refusal("model_not_loaded", model=name or folder.name, why=_first_line(error)) from error
-    progress(0.6, "load")
-    network = network.to(target).eval()
     model = wrap(network, tokenizer, name=name or folder.name, weights_sha256=weights_sha256, dtype_reason=reason)
     progress(1.0, "load")
     return model
 
 
 def wrap(
-    network: PreTrainedModel, tokenizer: Any, *, name: str, weights_sha256: str = "", dtype_reason: str = "asked"
+    network: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    name: str,
+    weights_sha256: str = "",
+    dtype_reason: str = "asked",
 ) -> LanguageModel:
     """A network and its tokenizer as a `LanguageModel`, after the probe. Sets the attention function, once."""
     config = network.config.get_text_config()
-    shape = _shape(config, network.dtype, network.device)
+    shape = _shape(network, config, name)
     windows, scaling = probe(network, shape, name)
-    shape = Shape(
-        shape.layers, shape.heads, shape.kv_heads, shape.head_size, tuple(windows), shape.dtype, shape.device
-    )
+    _check_windows(config, windows, name)
+    shape = replace(shape, windows=tuple(windows))
     text = Text(tokenizer)
     facts = _facts(network, config, shape, name, weights_sha256, dtype_reason)
     return LanguageModel(network, text, facts, shape, tuple(scaling), _end_ids(network, tokenizer))
 
 
-def choose_device(asked: str) -> torch.device:
-    """CUDA, then MPS, then CPU, unless one is asked for. Raises `Refusal("unknown_device")`."""
-    if asked:
-        try:
-            device = torch.device(asked)
-            torch.empty(1, device=device)
-        except (RuntimeError, AssertionError) as error:
-            raise Refusal("unknown_device", device=asked) from error
-        return device
-    if torch.cuda.is_available():
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+def _shape(network: PreTrainedModel, config: Any, name: str) -> Shape:
+    """What a cache must know, windows aside. Raises `Refusal("tap_unsupported")` for a model without attention."""
+    try:
+        heads = int(config.num_attention_heads)
+        size = getattr(config, "head_dim", None) or config.hidden_size // heads
+        kv_heads = getattr(config, "num_key_value_heads", None) or heads
+        layers = int(config.num_hidden_layers)
+    except (AttributeError, TypeError) as error:
+        raise Refusal("tap_unsupported", model=name, what=config.model_type) from error
+    return Shape(layers, heads, int(kv_heads), int(size), (0,) * layers, network.dtype, network.device)
 
 
-def choose_dtype(asked: str, device: torch.device) -> tuple[torch.dtype, str]:
-    """The dtype and why. On a CPU bf16 may be several times faster or slower than fp32: measured here, briefly.
-
-    Raises `Refusal("unknown_dtype")`.
-    """
-    known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    short = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-    if asked:
-        if short.get(asked, asked) not in known:
-            raise Refusal("unknown_dtype", dtype=asked)
-        return known[short.get(asked, asked)], "asked"
-    if device.type != "cpu":
-        return torch.bfloat16, "default"
-    seconds = {dtype: _matmul_seconds(dtype) for dtype in (torch.float32, torch.bfloat16)}
-    return min(seconds, key=lambda dtype: seconds[dtype]), "measured_faster"
-
-
-def _matmul_seconds(dtype: torch.dtype) -> float:
-    """Best of several short products of the two kinds that matter: one row (decode) and many (prefill)."""
-    weight = torch.ones((1536, 576), dtype=dtype)
-    total = 0.0
-    for rows in (1, 64):
-        activations = torch.ones((rows, 576), dtype=dtype)
-        best = float("inf")
-        for _ in range(8):
-            start = time.perf_counter()
-            torch.nn.functional.linear(activations, weight)
-            best = min(best, time.perf_counter() - start)
-        total += best
-    return total
-
-
-def _shape(config: Any, dtype: torch.dtype, device: torch.device) -> Shape:
-    heads = int(config.num_attention_heads)
-    size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    kv_heads = getattr(config, "num_key_value_heads", None) or heads
-    layers = int(config.num_hidden_layers)
-    return Shape(layers, heads, int(kv_heads), int(size), (0,) * layers, dtype, device)
+def _check_windows(config: Any, windows: list[int], name: str) -> None:
+    """Raises `Refusal("tap_unsupported")` where the config speaks of layers of a kind that the attention calls did
+    not tell: the library would make a mask for them (Llama 4's chunks) that a short probe cannot miss."""
+    kinds = getattr(config, "layer_types", None) or [
+        "sliding_attention" if window else "full_attention" for window in windows
+    ]
+    for kind, window in zip(kinds, windows, strict=True):
+        expected = {"full_attention": 0, "sliding_attention": getattr(config, "sliding_window", None)}
+        if expected.get(kind, -1) != window:
+            raise Refusal("tap_unsupported", model=name, what=kind)
 
 
 @torch.inference_mode()
@@ -200,7 +175,7 @@ def _facts(network: Any, config: Any, shape: Shape, name: str, sha256: str, reas
         head_size=shape.head_size,
         hidden_size=int(config.hidden_size),
         vocabulary=int(config.vocab_size),
-        context=int(getattr(config, "max_position_embeddings", 0) or 2048),
+        context=_context(config),
         layer_kinds=tuple("sliding" if window else "full" for window in shape.windows),
         window=max(windows, default=0),
         parameters=sum(tensor.numel() for tensor in parameters.values()),
@@ -219,17 +194,14 @@ def _facts(network: Any, config: Any, shape: Shape, name: str, sha256: str, reas
     )
 
 
-def device_name(device: torch.device) -> str:
-    """What a person calls the device."""
-    if device.type == "cuda":
-        return str(torch.cuda.get_device_name(device))
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+def _context(config: Any) -> int:
+    """Most positions. LongRoPE turns all its frequencies, on the model object, as soon as one run passes the length
+    of its first training: that is the bound here, so that runs cannot change each other."""
+    most = int(getattr(config, "max_position_embeddings", 0) or 2048)
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "longrope":
+        most = min(most, int(rope["original_max_position_embeddings"]))
+    return most
 
 
 def _end_ids(network: Any, tokenizer: Any) -> frozenset[int]:

@@ -49,13 +49,16 @@ class EngineProcess:
         self._outbox: dict[str, list[Event]] = {}
 
     def serve(self) -> None:
-        """Until the other side says quit or goes away (raises `EOFError` then)."""
+        """Until the other side says quit or goes away (raises `EOFError` then). While runs are active at most one job
+        is done between two steps, so that many questions slow the answers instead of stopping them."""
         while True:
             while self._inbox or self.connection.poll(0 if self.active else None):
                 message = self._inbox.popleft() if self._inbox else self.connection.recv()
                 if message[0] == "quit":
                     return
                 self._handle(message)
+                if message[0] == "job" and self.active:
+                    break
             self._turn()
 
     def _turn(self) -> None:
@@ -68,11 +71,14 @@ class EngineProcess:
         self._flush()
 
     def _hear(self) -> None:
-        """Between two layers of a prefill: a stop counts at once, everything else waits for its turn."""
+        """Between two layers of a prefill: a stop counts at once (unless its run still waits in the inbox), and so
+        does the end of a job that waits; everything else waits for its turn."""
         while self.connection.poll(0):
             message = self.connection.recv()
-            if message[0] == "stop":
+            if message[0] == "stop" and message[1] in self.active:
                 self._handle(message)
+            elif message[0] == "cancel":
+                self._inbox = deque(m for m in self._inbox if m[:2] != ("job", message[1]))
             else:
                 self._inbox.append(message)
 
@@ -91,15 +97,17 @@ class EngineProcess:
         self._outbox.clear()
 
     def _handle(self, message: Message) -> None:
-        kind, *arguments = message
-        {
-            "submit": self._submit,
-            "stop": self._stop,
-            "release": lambda run_id: self.kept.pop(run_id, None),
-            "job": self._job,
-            "cancel": lambda job_id: None,
-            "load": self._load,
-        }[kind](*arguments)
+        match message:
+            case ("submit", run_id, settings, pressed):
+                self._submit(run_id, settings, pressed)
+            case ("stop", run_id, reason):
+                self._stop(run_id, reason)
+            case ("release", run_id):
+                self.kept.pop(run_id, None)
+            case ("job", job_id, name, arguments):
+                self._job(job_id, name, arguments)
+            case ("load", name):
+                self._load(name)
 
     def _submit(self, run_id: str, settings: Any, pressed: float) -> None:
         from engine import clock
@@ -107,9 +115,9 @@ class EngineProcess:
 
         try:
             run = Run(run_id, settings, self._model(settings.model), pressed)
-        except Refusal as refusal:
-            values = tuple(refusal.values.items())
-            finished = Finished(clock.now() - pressed, "error", refusal.code, values)
+        except Exception as error:  # noqa: BLE001 - a prompt that cannot be read must not take anyone's run with it
+            refusal = _refusal(error, "model_failed")
+            finished = Finished(clock.now() - pressed, "error", refusal.code, tuple(refusal.values.items()))
             self.connection.send(("events", run_id, [finished]))
             return
         if not self.active:
@@ -129,10 +137,9 @@ class EngineProcess:
 
         try:
             result = jobs.JOBS[name](self, **arguments)
-        except Refusal as refusal:
-            self.connection.send(("failed", job_id, refusal.code, refusal.values))
         except Exception as error:  # noqa: BLE001 - a failing job must not take anyone's run with it
-            self.connection.send(("failed", job_id, "job_failed", {"why": f"{type(error).__name__}: {error}"[:300]}))
+            refusal = _refusal(error, "job_failed")
+            self.connection.send(("failed", job_id, refusal.code, refusal.values))
         else:
             self.connection.send(("result", job_id, result))
 
@@ -161,17 +168,25 @@ class EngineProcess:
             from engine import weights
             from engine.model import load
 
-            source = weights.resolve(name)
+            source = weights.resolve(name, progress)
             model = load(
                 source.folder, name=name, weights_sha256=source.sha256, device=self.device, dtype=self.dtype,
                 progress=progress,
             )  # fmt: skip
-        except Refusal as refusal:
+        except Exception as error:  # noqa: BLE001 - weights from anywhere must not take anyone's run with them
+            refusal = _refusal(error, "model_not_loaded", model=name)
             fields = {"model": name, "code": refusal.code, "values": refusal.values}
             self.connection.send(("status", "refused", fields))
             return
         self.models[name] = model
         self.connection.send(("status", "ready", {"model": name, "facts": model.facts}))
+
+
+def _refusal(error: Exception, code: str, **values: str) -> Refusal:
+    """The error itself if it is a refusal, else `code` with what went wrong."""
+    return (
+        error if isinstance(error, Refusal) else Refusal(code, **values, why=f"{type(error).__name__}: {error}"[:300])
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """The story itself: prefill, then one decode step after another, for all active runs together.
 
-`step(model, runs, emit, check)` does one turn: at most one prefill pass (whole, or a chunk when others are writing)
+`step(model, runs, emit, hear)` does one turn: at most one prefill pass (whole, or a chunk when others are writing)
 and one decode pass that advances every writing run. It yields nothing and returns nothing; what happened is told to
-`emit(run, event)`. `check()` is called between layers of a prefill, so that whoever drives the loop can hear a stop.
+`emit(run, event)`. `hear()` is called between layers of a prefill, so that whoever drives the loop can hear a stop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from math import isfinite
 from typing import Any
 
 import torch
@@ -17,7 +19,7 @@ from engine import clock, sampling
 from engine.cache import RunCache, Tape
 from engine.lens import Lens
 from engine.model import LanguageModel
-from engine.settings import MAX_PROMPT_CHARACTERS, Refusal, Settings
+from engine.settings import Refusal, Settings, check
 from engine.tap import Pass
 from engine.text import StreamDecoder
 from engine.trace import (
@@ -47,19 +49,23 @@ class Halt(Exception):
 class Run:
     """One person's exam. Everything of it is in here; the model knows nothing of it.
 
-    Raises `Refusal` when the prompt cannot be taken (`empty_prompt`, `prompt_too_long`, `too_many_tokens`,
-    `no_chat_template`).
+    Raises `Refusal` when it cannot be taken: those of `engine.settings.check`, `too_many_tokens`, `no_chat_template`.
     """
 
     def __init__(
-        self, run_id: str, settings: Settings, model: LanguageModel, pressed: float, now: Callable[[], float] = clock.now
+        self,
+        run_id: str,
+        settings: Settings,
+        model: LanguageModel,
+        pressed: float,
+        now: Callable[[], float] = clock.now,
     ) -> None:
         self.id = run_id
         self.settings = settings
         self.model = model
         self._pressed = pressed
         self._now = now
-        _check_prompt(settings)
+        check(settings)
         begin = now()
         self.prompt = model.text.prompt(settings)
         self.tokenise_seconds = now() - begin
@@ -119,16 +125,7 @@ class Run:
         return self.cache, self.tape
 
 
-def _check_prompt(settings: Settings) -> None:
-    if not settings.prompt.strip():
-        raise Refusal("empty_prompt")
-    if len(settings.prompt) > MAX_PROMPT_CHARACTERS:
-        raise Refusal("prompt_too_long", characters=len(settings.prompt), bound=MAX_PROMPT_CHARACTERS)
-    if any("\ud800" <= character <= "\udfff" for character in settings.prompt):
-        raise Refusal("lone_surrogate")
-
-
-def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, check: Callable[[], None] = lambda: None) -> None:
+def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, hear: Callable[[], None] = lambda: None) -> None:
     """One turn for all `runs` of one model. Runs that are over are marked `finished`."""
     for run in runs:
         if not run.finished and (reason := run.due()):
@@ -136,9 +133,9 @@ def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, check: Callable[
     writing = [run for run in runs if run.writing]
     reading = next((run for run in runs if run.reading), None)
     if reading is not None:
-        _guard([reading], emit, lambda: _prefill(model, reading, bool(writing), emit, check))
+        _guard([reading], emit, partial(_prefill, model, reading, bool(writing), emit, hear))
     if writing:
-        _guard(writing, emit, lambda: _decode(model, writing, emit))
+        _guard(writing, emit, partial(_decode, model, writing, emit))
 
 
 def complete(run: Run, cold: bool = False) -> Trace:
@@ -181,7 +178,7 @@ def _guard(runs: list[Run], emit: Emit, work: Callable[[], None]) -> None:
             _fail(max(runs, key=lambda run: run.cache.capacity if run.cache else 0), error, emit)
         else:
             for run in runs:
-                _guard([run], emit, lambda run=run: _decode(run.model, [run], emit))  # type: ignore[misc]
+                _guard([run], emit, partial(_decode, run.model, [run], emit))
 
 
 def _fail(run: Run, error: Exception, emit: Emit) -> None:
@@ -204,9 +201,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
-def _prefill(
-    model: LanguageModel, run: Run, chunked: bool, emit: Emit, check: Callable[[], None]
-) -> None:
+def _prefill(model: LanguageModel, run: Run, chunked: bool, emit: Emit, hear: Callable[[], None]) -> None:
     """One pass over the prompt, or over its next chunk; after the last one the first token is chosen."""
     cache, tape = run.allocate()
     start = cache.length
@@ -216,7 +211,7 @@ def _prefill(
     def on_layer(index: int, seconds: float) -> None:
         if live:
             emit(run, _layer(run, cache, index, start, stop, seconds))
-        check()
+        hear()
         if run.due():
             raise Halt
 
@@ -227,10 +222,10 @@ def _prefill(
     if not live:  # the device runs ahead of us: only now its times are known
         for index in range(model.shape.layers):
             emit(run, _layer(run, cache, index, start, stop, seconds[index]))
-    one.commit([tape])
+    one.commit_chunk(tape)
     emit(run, Prefilled(run.at, start, stop, sum(seconds), seconds[-1], cache.snapshot()))
     if stop == len(run.ids):
-        _choose([run], logits, emit)
+        _choose([run], logits, sampling.measure(logits), emit)
 
 
 def _layer(run: Run, cache: RunCache, index: int, start: int, stop: int, seconds: float) -> Layer:
@@ -240,47 +235,52 @@ def _layer(run: Run, cache: RunCache, index: int, start: int, stop: int, seconds
 
 
 def _decode(model: LanguageModel, runs: Sequence[Run], emit: Emit) -> None:
-    """One forward pass for all runs that are writing, then each chooses its next token."""
+    """One forward pass for all runs that are writing, then each chooses its next token.
+
+    All that can fail is done before the pass is committed: each run then has taken the step, or none has.
+    """
     pairs = [run.allocate() for run in runs]
     one = Pass([cache for cache, _ in pairs], 1)
     logits = model.forward([[run.chosen[-1]] for run in runs], one)
     one.marks.mark()
-    seconds = tuple(one.marks.seconds())
-    one.commit([tape for _, tape in pairs])
-    total = sum(seconds)
-    for run, (cache, _) in zip(runs, pairs, strict=True):
-        position = cache.length - 1
-        keys, values = cache.norm_bytes(slice(None), position, position + 1)
-        emit(
-            run,
-            Decoded(
-                run.at, position, total, seconds[:-1], seconds[-1], cache.snapshot(),
-                keys.numpy().tobytes(), values.numpy().tobytes(), len(runs),
-            ),
-        )  # fmt: skip
-    _choose(runs, logits, emit)
-
-
-def _choose(runs: Sequence[Run], logits: Tensor, emit: Emit) -> None:
-    """Choose each run's next token from its row of `logits` and tell what it was chosen from."""
     told = sampling.measure(logits)
+    norms = [cache.norm_bytes(slice(None), cache.length, cache.length + 1) for cache, _ in pairs]
+    seconds = tuple(one.marks.seconds())
+    one.commit_rows([tape for _, tape in pairs])
+    for run, (cache, _), (keys, values) in zip(runs, pairs, norms, strict=True):
+        event = Decoded(
+            run.at, cache.length - 1, sum(seconds), seconds[:-1], seconds[-1], cache.snapshot(),
+            keys.numpy().tobytes(), values.numpy().tobytes(), len(runs),
+        )  # fmt: skip
+        emit(run, event)
+    _choose(runs, logits, told, emit)
+
+
+def _choose(runs: Sequence[Run], logits: Tensor, told: sampling.Measured, emit: Emit) -> None:
+    """Choose each run's next token from its row of `logits`; who cannot choose ends alone."""
     for row, run in enumerate(runs):
-        index = run.sampler.choose(logits[row])
-        at = run.at
-        own = told.log_probabilities[row]
-        run.chosen.append(index)
-        token, released = run.decoder.push(index)
-        candidates = tuple(
-            Candidate(other, run.model.text.piece(other), probability)
-            for other, probability in zip(told.ids[row], told.probabilities[row], strict=True)
-        )
-        listed = told.ids[row]
-        rank = listed.index(index) if index in listed else sampling.rank_of(own, index)
-        emit(run, Chose(at, token, float(own[index].exp()), rank, told.entropy[row], candidates))
-        if released:
-            emit(run, Wrote(run.at, released))
-        if reason := _over(run, index):
-            finish(run, reason, emit)
+        _guard([run], emit, partial(_choose_one, run, logits[row], told, row, emit))
+
+
+def _choose_one(run: Run, logits: Tensor, told: sampling.Measured, row: int, emit: Emit) -> None:
+    """Choose, and tell what was chosen from. Raises `Refusal("not_finite")` for logits that are no numbers."""
+    if not isfinite(told.entropy[row]):
+        raise Refusal("not_finite", dtype=run.model.facts.dtype)
+    index = run.sampler.choose(logits)
+    at = run.at
+    own, listed = told.log_probabilities[row], told.ids[row]
+    run.chosen.append(index)
+    token, released = run.decoder.push(index)
+    candidates = tuple(
+        Candidate(other, run.model.text.piece(other), probability)
+        for other, probability in zip(listed, told.probabilities[row], strict=True)
+    )
+    rank = listed.index(index) if index in listed else sampling.rank_of(own, index)
+    emit(run, Chose(at, token, float(own[index].exp()), rank, told.entropy[row], candidates))
+    if released:
+        emit(run, Wrote(run.at, released))
+    if reason := _over(run, index):
+        finish(run, reason, emit)
 
 
 def _over(run: Run, index: int) -> Reason | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log
 
 import torch
-from torch import Tensor
+from torch import LongTensor, Tensor
 from transformers import (
     LogitsProcessorList,
     TemperatureLogitsWarper,
@@ -18,11 +18,14 @@ from engine.settings import Settings
 
 CANDIDATES = 10
 
+COLDEST = 1e-6
+"""Below this temperature the likeliest token has all the probability; logits divided by less would overflow."""
+
 
 def processors(settings: Settings) -> LogitsProcessorList:
     """The chain `generate` would use for these settings, in its order; empty for greedy."""
     chain = LogitsProcessorList()
-    if settings.temperature > 0:
+    if settings.temperature >= COLDEST:
         if settings.temperature != 1:
             chain.append(TemperatureLogitsWarper(float(settings.temperature)))
         if settings.top_k > 0:
@@ -36,18 +39,18 @@ class Sampler:
     """One run's way of choosing; its random numbers are its own, so neighbours never change its answer."""
 
     def __init__(self, settings: Settings) -> None:
-        self._greedy = settings.temperature <= 0
+        self._greedy = settings.temperature < COLDEST
         self._chain = processors(settings)
         self._random = torch.Generator().manual_seed(settings.seed)
-        self._no_ids = torch.empty((1, 0), dtype=torch.long)
+        self._no_ids = LongTensor(1, 0)
 
     def choose(self, logits: Tensor) -> int:
         """The next token's id from `logits` `(vocabulary,)`, fp32. Drawn on the CPU: same seed, same answer on
         every device."""
         if self._greedy:
             return int(logits.argmax())
-        weights = self._chain(self._no_ids, logits[None].cpu()).softmax(-1)
-        return int(torch.multinomial(weights[0], 1, generator=self._random))
+        scores: Tensor = self._chain(self._no_ids, logits[None].cpu())
+        return int(torch.multinomial(scores[0].softmax(-1), 1, generator=self._random))
 
 
 @dataclass(frozen=True, slots=True)

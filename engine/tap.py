@@ -48,7 +48,7 @@ class Pass(Cache):
 
     To the library it is a `Cache`; to `attend` it is the tape. Row i of the batch belongs to `caches[i]`.
     `on_layer(index, seconds)` is called as soon as a layer's attention is done and may raise to give the pass up:
-    nothing is kept then. `commit` keeps the pass.
+    nothing is kept then. `commit_chunk` or `commit_rows` keeps the pass.
     """
 
     def __init__(
@@ -84,17 +84,19 @@ class Pass(Cache):
         seconds = self.marks.mark()
         if self._on_layer is not None:
             self._on_layer(layer, seconds)
+            self.marks.resume()
 
-    def commit(self, tapes: Sequence[Tape]) -> None:
-        """The pass is done: its positions count, its queries are kept."""
-        if self.tokens == 1 and self.caches[0].length:
-            rows = torch.stack(self.queries)[:, :, :, 0]
-            for row, tape in enumerate(tapes):
-                tape.add_row(rows[:, row])
-        else:
-            tapes[0].add_chunk(self.caches[0].length, [query[0] for query in self.queries])
-        for cache in self.caches:
-            cache.length += self.tokens
+    def commit_chunk(self, tape: Tape) -> None:
+        """A prefill pass is done: its positions count, its queries are kept."""
+        tape.add_chunk(self.caches[0].length, [query[0] for query in self.queries])
+        self.caches[0].length += self.tokens
+
+    def commit_rows(self, tapes: Sequence[Tape]) -> None:
+        """A decode step is done: every run's new position counts, its queries are kept."""
+        rows = torch.stack(self.queries)[:, :, :, 0]
+        for row, (cache, tape) in enumerate(zip(self.caches, tapes, strict=True)):
+            tape.add_row(rows[:, row])
+            cache.length += 1
 
 
 def attend(
@@ -172,4 +174,4 @@ def causal_mask(start: int, stop: int, first: int, window: int, device: torch.de
     return seen & (rows - columns < window) if window else seen
 
 
-AttentionInterface.register(NAME, attend)  # type: ignore[arg-type]
+AttentionInterface.register(NAME, attend)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from tokenizers import Encoding
+from tokenizers import Encoding, Tokenizer
 from transformers import PreTrainedTokenizerBase
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
@@ -57,7 +56,7 @@ class Text:
         if not tokenizer.is_fast:
             raise Refusal("tokenizer_not_fast")
         self.tokenizer = tokenizer
-        self._backend: Any = tokenizer.backend_tokenizer  # type: ignore[attr-defined]
+        self._backend: Tokenizer = tokenizer.backend_tokenizer
         self._added = {index: added.content for index, added in tokenizer.added_tokens_decoder.items()}
         self.control_ids = frozenset(i for i, a in tokenizer.added_tokens_decoder.items() if a.special)
         self.control_spellings = tuple(sorted({self._added[i] for i in self.control_ids}, key=len, reverse=True))
@@ -75,7 +74,7 @@ class Text:
         piece = self._backend.id_to_token(index)
         if piece is None:
             return b""
-        if self._byte_level:
+        if self._byte_level and _BYTE_OF.keys() >= set(piece):
             return bytes(_BYTE_OF[character] for character in piece)
         if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
             return bytes([int(piece[3:5], 16)])
@@ -99,11 +98,11 @@ class Text:
         before, after = self._around() if settings.mode == "chat" else (self._beginning(), "")
         text = before + own + after
         typed = any(spelling in own for spelling in self.control_spellings)
-        if typed and settings.control == "text":
-            parts = [(before, True), (own, False), (after, True)]
-        else:
+        if settings.mode == "chat" and (settings.control == "control" or not typed):
             # In one piece, as the library does it: merges may cross the border between template and words.
             parts = [(text, True)]
+        else:
+            parts = [(before, True), (own, settings.control == "control"), (after, True)]
         tokens: list[Token] = []
         offset = 0
         for part, control in parts:

@@ -70,6 +70,7 @@ export function buildFrame(words) {
   parts.root = el('div', { class: 'exam-scene', role: 'region', 'aria-label': words.scene.label, lang: words.lang },
     top, say, keep('desk', el('div', { class: 'desk' }, paper, scratch, answer)), time, buildPlayer(words, keep),
     keep('moment', el('div', { class: 'unseen', 'data-moment': '' })), keep('live', el('div', { class: 'unseen', 'aria-live': 'polite' })),
+    keep('sensor', el('i', { class: 'sensor', 'aria-hidden': 'true' })),
     keep('tip', el('div', { class: 'tip', role: 'tooltip', hidden: true })))
   return parts
 }

@@ -60,6 +60,7 @@ export class Scene {
     this.resizes = new ResizeObserver(() => this.resize())
     this.resizes.observe(this.element)
     this.onWindow = () => this.resize()
+    this.parts.sensor.addEventListener('transitionend', this.onWindow)
     addEventListener('resize', this.onWindow)
     document.fonts.addEventListener('loadingdone', this.onWindow)
     this.reset()
@@ -114,8 +115,8 @@ export class Scene {
     if (!over) this.player.present()
   }
 
-  begin({ facts }, { layer, head }) {
-    const lens = this.summary?.lens ?? { layer: Math.min(facts.layers - 1, Math.round(facts.layers * 0.75)), head: null }
+  begin({ facts, settings }, { layer, head }) {
+    const lens = this.summary?.lens ?? this.knownLens(settings.prompt) ?? { layer: Math.round((facts.layers - 1) * 0.75), head: null }
     const asked = layer === undefined || layer === null ? lens : { layer: Number(layer), head: head === undefined || head === null ? null : Number(head) }
     this.lens.source = this.source
     this.lens.choose({ layer: Math.min(facts.layers - 1, asked.layer), head: asked.head === null ? null : Math.min(facts.heads - 1, asked.head) })
@@ -123,6 +124,11 @@ export class Scene {
     this.controls.fillLens()
     setText(this.parts.run, this.provenance())
     this.actions.draw()
+  }
+
+  /** The layer and head worth looking with, when the paper is one of the examples. */
+  knownLens(prompt) {
+    return this.options.examples.find((each) => each.lens && [each, ...(each.variants ?? [])].some(({ settings }) => settings.prompt === prompt))?.lens
   }
 
   finish({ at }, over) {
@@ -136,6 +142,8 @@ export class Scene {
   heard(state) {
     if (state === this.connection) return
     this.connection = state
+    if (state === 'refused' && !this.options.source) this.compose.open()
+    this.actions.draw()
     this.redraw()
   }
 
@@ -173,7 +181,7 @@ export class Scene {
   draw(t) {
     if (this.closed || !this.u) return
     const moment = momentAt(this.trace, t, this.player.following)
-    for (const part of [this.rail, this.headline, this.scratch, this.paper, this.answer, this.candidates, this.timeline]) part.draw(moment)
+    for (const part of [this.rail, this.headline, this.scratch, this.paper, this.candidates, this.answer, this.timeline]) part.draw(moment)
     this.drawPlayer()
     this.equivalent.draw(moment)
     this.remember()
@@ -199,7 +207,7 @@ export class Scene {
     const speed = player.following ? 1 : player.speed
     for (const each of parts.speeds.children) each.setAttribute('aria-pressed', Number(each.dataset.speed) === speed)
     parts.link.disabled = !this.run
-    setFlag(parts.root, 'data-empty', !this.run)
+    setFlag(parts.root, 'data-empty', !this.trace.events.length)
   }
 
   resize() {
@@ -226,7 +234,8 @@ export class Scene {
     this.options = { ...before, ...options }
     this.errors = this.options.errors
     if (options.theme !== before.theme) this.resize()
-    if (options.run && options.run !== this.run) this.open(options.run, options.moment ?? {})
+    // The page repeats the run it last knew; only a run that is new to it, too, takes the desk.
+    if (options.run && options.run !== before.run && options.run !== this.run) this.open(options.run, options.moment ?? {})
     this.actions.draw()
   }
 

@@ -1,4 +1,4 @@
-"""`state.js` is the twin of `engine.trace.state_at`: both give the hand-written states of tests/fixtures/states.json."""
+"""`state.js` is the twin of `engine.trace.state_at`: both give the states of tests/fixtures/states.json."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ export class Answer {
 
   drawPen({ phase, words, ink, step }) {
     const { lines } = this.scene.parts
-    this.pen.style.opacity = phase === 'end' ? 0 : words ? 1 : 0.3
     const last = this.words[words - 1]
+    this.pen.style.opacity = phase === 'end' || last?.end ? 0 : words ? 1 : 0.3
     const at = (last ?? { element: this.start }).element
     const x = at.offsetLeft + at.offsetWidth * (last && ink < 1 ? ink : 1) + 2
     const y = at.offsetTop + at.offsetHeight * 0.82 - (step >= 0 ? 0 : 4)

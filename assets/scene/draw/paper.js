@@ -1,5 +1,5 @@
 /** The exam paper: the prompt's tokens as chips. Long papers are built a slice per frame; the browser skips what is far. */
-import { el, fill, setText } from '../dom.js'
+import { el, fill, setText, tag } from '../dom.js'
 import { number, percent, visible } from '../text.js'
 import { shade } from './back.js'
 
@@ -136,8 +136,19 @@ export class Paper {
     if (hovered) { hovered.classList.add('hover'); this.lit.push(hovered) }
     const found = focus >= 0 ? lens.row(row) : null
     setText(parts.sinkShare, found?.weights ? percent(found.weights[0]) : '')
+    this.drawProvenance(found)
     if (best && this.chips[best.column] && this.focused !== best.column) this.bring(best.column)
     else if (focus < 0 && this.focused !== null) { this.focused = null; parts.paper.scrollTop = 0 }
+  }
+
+  /** Rows are recomputed from the run's tape, or the strongest of them were recorded, or nobody has them any more. */
+  drawProvenance(found) {
+    const { parts, words } = this.scene
+    const kind = found === 'missing' ? 'missing' : found?.provenance ?? ''
+    if (parts.lensTag.dataset.kind === kind) return
+    parts.lensTag.dataset.kind = kind
+    parts.lensTag.replaceChildren(kind === 'missing' ? words.lens.missing : kind ? tag(words, kind, true) : '')
+    parts.lensTag.title = kind === 'recorded' ? words.lens.recorded_few : ''
   }
 
   light(chip, weight, top) {

@@ -102,7 +102,9 @@ export class Timeline {
     c.lineTo(end, g.top + g.bar / 2)
     c.stroke()
     c.setLineDash([])
-    this.label(g.folded ? words.time.not_to_scale : words.time.queue, 0.2 * g.u, g.top + g.bar + g.u, palette.pencil)
+    const label = g.folded ? words.time.not_to_scale : words.time.queue
+    font(c, g, 0.84)
+    if (c.measureText(label).width < g.x(g.begun) - 0.4 * g.u) this.label(label, 0.2 * g.u, g.top + g.bar + g.u, palette.pencil)
     if (!g.folded) return
     c.strokeStyle = palette.ink
     for (const shift of [-4, 2]) {

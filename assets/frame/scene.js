@@ -12,11 +12,16 @@ function remember({ run, at, layer, head }) {
   history.replaceState(history.state, '', `${location.pathname}?${query}`)
 }
 
+const from = (name) => import(new URL(`/scene/${name}`, location.origin))
+
+/** Streamlit also calls when the reader changes between light and dark: the scene is told which it is now. */
 async function mount(parent, options) {
   const element = parent.appendChild(document.createElement('div'))
   try {
-    const scene = await import(new URL('/scene/mount.js', location.origin))
-    return scene.mount(element, options)
+    const [{ mount }, { themeOf }] = await Promise.all([from('mount.js'), from('theme.js')])
+    const lit = (options) => ({ ...options, theme: themeOf(element) })
+    const scene = mount(element, lit(options))
+    return { update: (options) => scene.update(lit(options)), destroy: () => scene.destroy() }
   } catch (error) {
     console.error(error)
     element.textContent = options.missing

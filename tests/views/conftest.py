@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import service
+from tests.views.told import Opened
 
 FRAME = Path(__file__).parent.parent.parent / "views" / "frame.py"
-Opened = Callable[..., AppTest]
 
 
 @pytest.fixture(autouse=True)
@@ -35,11 +33,3 @@ def opened() -> Opened:
         return app.run()
 
     return opened
-
-
-def told(app: AppTest, component: str) -> dict[str, Any]:
-    """What a component of the page was given."""
-    protos = [element.proto for element in app.get("bidi_component")]
-    (data,) = [json.loads(proto.json) for proto in protos if proto.component_name == component]
-    assert isinstance(data, dict)
-    return data

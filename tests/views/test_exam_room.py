@@ -11,7 +11,8 @@ import pytest
 
 import service
 from engine.settings import Refusal
-from tests.views.conftest import Opened, told
+from engine.words import say
+from tests.views.told import Opened, told
 from views import lessons
 
 
@@ -112,9 +113,7 @@ def test_a_page_that_fails_shows_a_sentence(opened: Opened, monkeypatch: pytest.
     monkeypatch.setattr("views.scene.show", fail)
     app = opened(lang="en")
     assert not app.exception
-    assert [error.value for error in app.error] == [
-        "Something went wrong on this page. Reload it; if that does not help, the log of the program says what happened."
-    ]
+    assert [error.value for error in app.error] == [say("frame.page_failed")]
     assert told(app, "bar")["lang"] == "en", "the way out stays"
 
 

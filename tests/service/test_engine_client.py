@@ -33,6 +33,9 @@ def service_of(folder: Path, *arguments: str) -> Service:
     return Service(tiny(*arguments), Archive(folder / "runs", folder), Models(FakeStore("small"), "small"))
 
 
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks processes up in /proc")
+
+
 async def until(condition: Callable[[], Any]) -> None:
     while not condition():
         await asyncio.sleep(0.01)
@@ -110,6 +113,7 @@ def test_questions_to_an_engine_that_dies_fail(tmp_path: Path) -> None:
     run_async(work())
 
 
+@needs_proc
 def test_the_key_is_in_no_argument_and_the_process_ends_with_the_service(tmp_path: Path) -> None:
     async def work() -> int:
         service = service_of(tmp_path)
@@ -123,6 +127,7 @@ def test_the_key_is_in_no_argument_and_the_process_ends_with_the_service(tmp_pat
     assert not alive(run_async(work()))
 
 
+@needs_proc
 def test_the_process_ends_when_the_service_is_killed() -> None:
     script = (
         "import asyncio, sys\n"

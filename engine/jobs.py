@@ -40,9 +40,12 @@ def looks(engine: EngineProcess, run: str) -> dict[str, Any]:
 
 
 def looks_of(run: Run) -> dict[str, Any]:
-    """See `looks`. Positions are kept as 16 bits: raises `Refusal("too_long_to_keep")` beyond 65,536 of them."""
-    first = len(run.ids) - 1
+    """See `looks`. Raises `Refusal`: `not_kept` for a run that chose nothing, `too_long_to_keep` beyond the 65,536
+    positions that 16 bits can tell apart."""
     lens = run.lens
+    if not run.chosen:
+        raise Refusal("not_kept")
+    first = len(run.ids) - 1
     if lens.length > 65_536:
         raise Refusal("too_long_to_keep", tokens=lens.length, bound=65_536)
     positions, weights = lens.looks(range(first, first + len(run.chosen)))

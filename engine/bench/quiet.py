@@ -15,7 +15,6 @@ import torch
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """No garbage collection meanwhile, as `timeit` does it."""
-    gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
     try:

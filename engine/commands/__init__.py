@@ -27,6 +27,4 @@ def open_model(name: str, device: str = "", dtype: str = "") -> LanguageModel:
     from engine.model import load
 
     source = weights.resolve(name)
-    return load(
-        source.folder, name=name or weights.DEFAULT, weights_sha256=source.sha256, device=device, dtype=dtype
-    )
+    return load(source.folder, name=name or weights.DEFAULT, weights_sha256=source.sha256, device=device, dtype=dtype)

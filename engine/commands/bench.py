@@ -47,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
     library = Library(weights.resolve(options.model).folder, model)
     report = Bench(model, library, rounds, tokens, _progress).run(lengths)
     print(json.dumps(report.to_plain(), ensure_ascii=False, indent=2) if options.json else table(report, options.lang))
+    if (cores := report.machine["busy_elsewhere"] or 0) > BUSY:
+        print(say("command.bench.busy", options.lang, cores=f"{cores:.1f}"), file=sys.stderr)
     return 0
 
 
@@ -80,8 +82,6 @@ def table(report: Report, lang: str = "en") -> str:
     lines += [_milliseconds(row, lang) for row in report.rows]
     if report.skipped:
         lines += ["", say("command.bench.skipped", lang, lengths=", ".join(f"{n:,}" for n in report.skipped))]
-    if (machine["busy_elsewhere"] or 0) > BUSY:
-        lines += ["", say("command.bench.busy", lang, cores=f"{machine['busy_elsewhere']:.1f}")]
     return "\n".join(lines)
 
 

@@ -78,8 +78,13 @@ export class Compose {
   choose(example) {
     this.example = example
     this.fill(example.settings)
-    setText(this.hint, example.hint ?? '')
-    for (const tab of this.tabs.children) tab.setAttribute('aria-pressed', tab.dataset.example === example.id)
+    this.mark(example)
+  }
+
+  /** Which example the text is; none once it was changed. */
+  mark(example) {
+    setText(this.hint, example?.hint ?? '')
+    for (const tab of this.tabs.children) tab.setAttribute('aria-pressed', tab.dataset.example === example?.id)
   }
 
   fill(settings) {
@@ -95,6 +100,7 @@ export class Compose {
     const n = Array.from(this.text.value).length
     setText(this.count, limits.characters ? fill(this.w.count, { n: number(n), most: number(limits.characters) }) : number(n))
     this.fields.control.hidden = !CONTROL.test(this.text.value)
+    if (this.example && this.example.settings.prompt !== this.text.value) this.mark(null)
     this.tell('')
     this.drawReady()
   }

@@ -3,6 +3,14 @@ import { el, svg } from '../dom.js'
 import { percent, visible } from '../text.js'
 
 const SIZES = ['large', 'middle', 'dense']
+const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u
+const CLINGS = /[\p{M}\u200d\u{1f3fb}-\u{1f3ff}]/u // marks, the joiner, skin tones
+
+/** Whether a cut between two characters would change how they look. */
+function inseparable(before, after) {
+  if (!before || !after) return false
+  return CLINGS.test(after) || before === '\u200d' || (RIGHT_TO_LEFT.test(before) && RIGHT_TO_LEFT.test(after))
+}
 
 export class Answer {
   constructor(scene) {
@@ -12,6 +20,7 @@ export class Answer {
   reset() {
     const { parts } = this.scene
     this.words = []
+    this.united = 0
     this.pen = svg('svg', { class: 'pen', viewBox: '0 0 48 48', 'aria-hidden': 'true' },
       svg('path', { d: 'M0 48 L5 34 L14 43Z', fill: 'var(--ink)' }), svg('path', { d: 'M5 34 L34 5 L43 14 L14 43Z', fill: 'var(--decode)' }),
       svg('path', { d: 'M34 5 L37 2 Q39 0 41 2 L46 7 Q48 9 46 11 L43 14Z', fill: 'var(--ink)' }),
@@ -29,7 +38,10 @@ export class Answer {
     while (this.words.length < trace.words.length) {
       const word = trace.words[this.words.length]
       const last = this.words[this.words.length - 1]
-      if (word.joined && last) { this.words.push(last); last.until = word.token.stop; last.whole = word.index; continue }
+      if (word.joined && last) {
+        this.join(last, word.token.stop, word.index)
+        continue
+      }
       const end = word.token.special
       const stroke = el('span', { class: 'stroke', dir: 'auto' }, end ? words.answer.end : text(word))
       const share = el('span', { class: 'share' }, end ? '' : percent(word.probability))
@@ -38,6 +50,23 @@ export class Answer {
       this.words.push({ element, stroke, from: word.token.start, until: word.token.stop, first: word.index, whole: word.index, end, ink: -1 })
       if (!end && /^\s/.test(word.token.text)) parts.lines.insertBefore(document.createTextNode(' '), this.pen)
       parts.lines.insertBefore(element, this.pen)
+    }
+  }
+
+  /** Word `index` belongs to `group`: they are drawn as one. */
+  join(group, until, index) {
+    this.words[index] = group
+    Object.assign(group, { until, whole: index, text: null })
+  }
+
+  /** What is one sign to a reader (an emoji of several, a letter with its marks, joined-up script) is one element. */
+  unite(characters) {
+    for (; this.united < this.words.length; this.united++) {
+      const [group, word] = [this.words[this.united - 1], this.words[this.united]]
+      if (word.until > characters.length && this.scene.trace.last.phase !== 'done') return
+      if (!group || group === word || group.end || word.end || !inseparable(characters[word.from - 1], characters[word.from])) continue
+      word.element.remove()
+      for (let index = word.first; index <= word.whole; index++) this.join(group, word.until, index)
     }
   }
 
@@ -59,12 +88,14 @@ export class Answer {
   draw(moment) {
     const { view, parts } = this.scene
     this.grow()
+    if (this.united < this.words.length) this.unite(this.scene.trace.characters)
     this.drawSmall(moment)
     this.fit()
     const key = [moment.words, moment.ink, moment.state.text.length, view.word, moment.phase, this.words.length, parts.lines.dataset.size].join()
     if (key === this.shown) return
     this.shown = key
     const characters = this.characters(moment.state.text)
+    this.turn(moment.state.text)
     const seen = new Set(this.words)
     for (const word of seen) this.drawWord(word, moment, characters)
     this.drawPen(moment)
@@ -76,6 +107,14 @@ export class Answer {
     parts.small.hidden = !(phase === 'end' && trace.words.length > 0 && /smollm2-135m/i.test(trace.facts.model))
   }
 
+  /** An answer that begins in a script from right to left is written that way. */
+  turn(text) {
+    const first = text.match(/\p{L}/u)?.[0] ?? ''
+    this.leftward = RIGHT_TO_LEFT.test(first)
+    const direction = this.leftward ? 'rtl' : 'ltr'
+    if (this.scene.parts.lines.dir !== direction) this.scene.parts.lines.dir = direction
+  }
+
   characters(text) {
     if (this.text !== text) { this.text = text; this.list = Array.from(text) }
     return this.list
@@ -83,7 +122,8 @@ export class Answer {
 
   drawWord(word, { words, ink, state }, characters) {
     const present = word.first < words
-    const half = present && !word.end && characters.length < word.until && state.phase !== 'done'
+    const last = this.scene.trace.words[Math.min(word.whole, words - 1)]
+    const half = present && !word.end && characters.length < last?.token.stop && state.phase !== 'done'
     const text = word.end ? null : shown(characters.slice(word.from, word.until).join(''))
     const amount = !present ? 0 : Math.min(word.whole, words - 1) === words - 1 ? ink : 1
     if (text !== null && word.text !== text + half) {
@@ -94,7 +134,8 @@ export class Answer {
     if (word.ink === amount) return
     word.ink = amount
     word.element.style.visibility = amount > 0 || word.end && present ? 'visible' : 'hidden'
-    word.stroke.style.clipPath = amount < 1 && !word.end ? `inset(-10% ${100 - amount * 100}% -30% -5%)` : ''
+    const [right, left] = this.leftward ? [-5, 100 - amount * 100] : [100 - amount * 100, -5]
+    word.stroke.style.clipPath = amount < 1 && !word.end ? `inset(-10% ${right}% -30% ${left}%)` : ''
     word.element.lastChild.style.opacity = amount >= 0.6 ? 1 : 0
   }
 
@@ -103,7 +144,8 @@ export class Answer {
     const last = this.words[words - 1]
     this.pen.style.opacity = phase === 'end' || last?.end ? 0 : words ? 1 : 0.3
     const at = (last ?? { element: this.start }).element
-    const x = at.offsetLeft + at.offsetWidth * (last && ink < 1 ? ink : 1) + 2
+    const done = last && ink < 1 ? ink : 1
+    const x = at.offsetLeft + (this.leftward ? at.offsetWidth * (1 - done) - 2 : at.offsetWidth * done + 2)
     const y = at.offsetTop + at.offsetHeight * 0.82 - (step >= 0 ? 0 : 4)
     this.pen.style.transform = `translate(${x}px, ${y - this.pen.clientHeight}px)`
     if (last && lines.scrollHeight > lines.clientHeight) lines.scrollTop = Math.max(0, at.offsetTop + at.offsetHeight * 1.6 - lines.clientHeight)

@@ -2,7 +2,7 @@
  * Where things are on the scratch paper. A column is one position; when thousands do not fit, one column is several
  * positions (`bin`, likewise `wordBin` for the answer's), and the sheet says so.
  */
-const LEAST = 0.36 // least width of a column, in units; on a phone a quarter less
+const LEAST = 0.31 // least width of a column, in units; on a phone a quarter less
 
 export function geometry({ width, height, u, small, prompt, answers, layers }) {
   const left = (small ? 2 : 2.7) * u

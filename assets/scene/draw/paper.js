@@ -86,7 +86,10 @@ export class Paper {
     this.chips.push(this.chip(token, index, special))
     this.home(shares).append(this.chips[index])
     const leads = template && section === 'question' && index === started.own_start - 1 && special
-    if (leads || (token.text === '\n' && !template)) this.block.append(el('br'))
+    if (leads || (!template && token.text.endsWith('\n'))) {
+      this.block.append(el('br'))
+      this.word = null
+    }
   }
 
   /** Tokens that share a character are put side by side under one stroke. */
@@ -148,21 +151,22 @@ export class Paper {
     if (parts.lensTag.dataset.kind === kind) return
     parts.lensTag.dataset.kind = kind
     parts.lensTag.replaceChildren(kind === 'missing' ? words.lens.missing : kind ? tag(words, kind, true) : '')
+    parts.sink.parentElement.hidden = kind === 'missing'
     parts.lensTag.title = kind === 'recorded' ? words.lens.recorded_few : ''
   }
 
-  light(chip, weight, top) {
+  light(chip, weight, best) {
     const share = shade(weight)
     chip.style.setProperty('--look', `${Math.round(share * 100)}%`)
     chip.classList.toggle('on', share > 0.25)
     chip.classList.toggle('strong', share > 0.6)
-    if (top) { chip.classList.add('top'); chip.dataset.share = percent(weight) }
+    if (best) { chip.classList.add('best'); chip.dataset.share = percent(weight) }
     this.lit.push(chip)
   }
 
   unlight(chip) {
     chip.style.removeProperty('--look')
-    chip.classList.remove('on', 'strong', 'top', 'hover')
+    chip.classList.remove('on', 'strong', 'best', 'hover')
   }
 
   /** Scrolls the sheet so that the chip looked at most is in the middle. */

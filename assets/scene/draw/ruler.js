@@ -32,9 +32,10 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
   const width = (text) => context.measureText(text).width
   const room = g.end - g.left - 0.9 * g.u
   // The longest wording that fits.
-  const pairs = [[long, words.scratch.written], [left ? few : long, words.scratch.written_short], [few, words.scratch.written], [few, words.scratch.written_short]]
-    .map(([one, two]) => [one + left, two + right])
-  const [read, written] = pairs.find(([one, two]) => width(one) + width(two) < room) ?? pairs[3]
+  const { written: one, written_short: short } = words.scratch
+  const pairs = [[long + left, one + right], [(left ? few : long) + left, short + right], [few + left, one + right], [few + left, short + right],
+    [few + left, right.slice(3) || short]]
+  const [read, written] = pairs.find((pair) => width(pair[0]) + width(pair[1]) < room) ?? pairs[4]
   context.globalAlpha = phase === 'tokenise' || phase === 'queued' ? 0.4 : 1
   bracket(g.left, g.readEnd, palette.prefill)
   context.fillStyle = palette.prefill

@@ -1,4 +1,4 @@
-"""What a run came to, in a dozen plain values: what `python -m engine run` and `replay` print. Standard library only."""
+"""What a run came to, in a dozen plain values: what `run` and `replay` print. Standard library only."""
 
 from __future__ import annotations
 

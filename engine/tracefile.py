@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import secrets
 import struct
 import zipfile
@@ -94,7 +93,7 @@ def write(path: Path | str, file: TraceFile) -> None:
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         partial.write_bytes(to_bytes(file))
-        os.replace(partial, path)
+        partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
 

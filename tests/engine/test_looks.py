@@ -38,8 +38,15 @@ def test_the_mean_has_its_own_place() -> None:
 
 @pytest.mark.parametrize(
     ("layer", "head", "row"),
-    [(0, 0, PROMPT - 2), (0, 0, PROMPT - 1 + ROWS), (LAYERS, 0, PROMPT), (-1, 0, PROMPT), (0, HEADS, PROMPT), (0, -1, PROMPT)],
-)  # fmt: skip
+    [
+        (0, 0, PROMPT - 2),
+        (0, 0, PROMPT - 1 + ROWS),
+        (LAYERS, 0, PROMPT),
+        (-1, 0, PROMPT),
+        (0, HEADS, PROMPT),
+        (0, -1, PROMPT),
+    ],
+)
 def test_what_is_not_kept_is_not_made_up(layer: int, head: int, row: int) -> None:
     with pytest.raises(IndexError):
         looks().row(layer, head, row, PROMPT)

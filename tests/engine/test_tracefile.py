@@ -1,4 +1,4 @@
-"""The trace file: round trips, the same bytes for the same content, and a refusal for everything a stranger may send."""
+"""The trace file: round trips, same bytes for same content, a refusal for everything a stranger may send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real browser on the real app: `streamlit run app.py` with the bundled model, on a free port, in a home of its own.
+"""A real browser on the real app: `streamlit run app.py` with the bundled model in fp32, in a home of its own.
 
 Nothing is skipped in silence: weights that are not there are fetched, and what cannot be had fails with a sentence.
 """
@@ -65,11 +65,16 @@ class App:
         return self.home / "app.log"
 
     def start(self, ready: bool = True) -> None:
-        """Start, and wait until the model is ready (or, if not `ready`, until the service answers)."""
+        """Start it and `wait`."""
         command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
         environment = {**os.environ, "OPEN_BOOK_EXAM_HOME": str(self.home), **self.environment}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        self.wait(ready)
+
+    def wait(self, ready: bool = True) -> None:
+        """Until the model is ready, or until the service answers."""
+        assert self.process is not None
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             health = self.health()
@@ -146,7 +151,7 @@ def home_of(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    app = App(home_of(tmp_path_factory.mktemp("home") / "exam"), free_port(), {})
+    app = App(home_of(tmp_path_factory.mktemp("home") / "exam"), free_port(), {"OPEN_BOOK_EXAM_DTYPE": "float32"})
     app.start()
     yield app
     app.stop()

@@ -28,7 +28,8 @@ NAME = "open_book_exam"
 
 _HARMLESS = {
     "dropout", "cache", "use_cache", "position_ids", "position_embeddings", "cache_position", "is_causal", "layer_idx",
-    "output_attentions", "output_hidden_states", "return_dict", "logits_to_keep", "token_type_ids",
+    "output_attentions", "output_hidden_states", "return_dict", "output_router_logits", "logits_to_keep",
+    "token_type_ids",
 }  # fmt: skip
 """Keywords models pass along that do not change the attention's result (dropout is 0 outside training)."""
 

@@ -110,8 +110,15 @@ def test_repeated_words_are_rows_of_their_own() -> None:
 
 @pytest.mark.parametrize(
     ("layer", "head", "row", "code"),
-    [(3, 0, 0, "no_layer"), (-1, 0, 0, "no_layer"), (0, 4, 0, "no_head"), (0, -1, 0, "no_head"), (0, 0, -1, "no_row"), (0, 0, 10**6, "no_row")],
-)  # fmt: skip
+    [
+        (3, 0, 0, "no_layer"),
+        (-1, 0, 0, "no_layer"),
+        (0, 4, 0, "no_head"),
+        (0, -1, 0, "no_head"),
+        (0, 0, -1, "no_row"),
+        (0, 0, 10**6, "no_row"),
+    ],
+)
 def test_what_is_not_there_is_refused_by_name(layer: int, head: int, row: int, code: str) -> None:
     with pytest.raises(Refusal) as refused:
         finished("llama").lens.row(layer, head, row)

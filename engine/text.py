@@ -172,7 +172,7 @@ class StreamDecoder:
         special = index in self._text.control_ids
         data = self._text.bytes_of(index)
         characters = "" if special else self._decoder.decode(data)
-        unfinished = bool(self._decoder.getstate()[0])
+        unfinished = not special and bool(self._decoder.getstate()[0])
         start = self._length
         self._length += len(characters)
         token = Token(index, printable(data), data, start, self._length + unfinished, special)

@@ -13,6 +13,14 @@ function glyph(character, joined) {
   return character
 }
 
+/** Scripts written without spaces: a line may be broken between any two of their characters. */
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u
+
+/** Whether a token begins a new word for a reader: after a gap or a line, or in a script without gaps. */
+export function beginsWord(text, before = '') {
+  return /^[^\S\n]/.test(text) || /\s$/.test(before) || UNSPACED.test(Array.from(text)[0] ?? '')
+}
+
 /** A token's text with every character visible; a single leading space is the gap between words and left out. */
 export function visible(text) {
   const core = /^ [^ ]/.test(text) ? text.slice(1) : text

@@ -1,6 +1,6 @@
 /** The answer sheet: words appear as the pen writes them, their ink shows their probability. */
 import { el, svg } from '../dom.js'
-import { percent, visible } from '../text.js'
+import { beginsWord, percent, visible } from '../text.js'
 
 const SIZES = ['large', 'middle', 'dense']
 const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u
@@ -21,6 +21,7 @@ export class Answer {
     const { parts } = this.scene
     this.words = []
     this.united = 0
+    this.kept = null
     this.pen = svg('svg', { class: 'pen', viewBox: '0 0 48 48', 'aria-hidden': 'true' },
       svg('path', { d: 'M0 48 L5 34 L14 43Z', fill: 'var(--ink)' }), svg('path', { d: 'M5 34 L34 5 L43 14 L14 43Z', fill: 'var(--decode)' }),
       svg('path', { d: 'M34 5 L37 2 Q39 0 41 2 L46 7 Q48 9 46 11 L43 14Z', fill: 'var(--ink)' }),
@@ -49,8 +50,22 @@ export class Answer {
       element.style.visibility = 'hidden'
       this.words.push({ element, stroke, from: word.token.start, until: word.token.stop, first: word.index, whole: word.index, end, ink: -1 })
       if (!end && /^\s/.test(word.token.text)) parts.lines.insertBefore(document.createTextNode(' '), this.pen)
-      parts.lines.insertBefore(element, this.pen)
+      this.home(word, end).append(element)
+      if (word.token.text.endsWith('\n')) {
+        parts.lines.insertBefore(el('br'), this.pen)
+        this.kept = null
+      }
     }
+  }
+
+  /** Parts of one word stay on one line. */
+  home({ token, index }, end) {
+    const before = this.scene.trace.words[index - 1]?.token.text
+    if (!this.kept || end || this.kept.childElementCount > 7 || beginsWord(token.text, before)) {
+      this.kept = el('span', { class: 'kept' })
+      this.scene.parts.lines.insertBefore(this.kept, this.pen)
+    }
+    return this.kept
   }
 
   /** Word `index` belongs to `group`: they are drawn as one. */
@@ -126,8 +141,9 @@ export class Answer {
     const half = present && !word.end && characters.length < last?.token.stop && state.phase !== 'done'
     const text = word.end ? null : shown(characters.slice(word.from, word.until).join(''))
     const amount = !present ? 0 : Math.min(word.whole, words - 1) === words - 1 ? ink : 1
-    if (text !== null && word.text !== text + half) {
-      word.text = text + half
+    if (text !== null && word.text !== text + (half ? '…' : '')) {
+      word.text = text + (half ? '…' : '')
+      word.ink = -1
       word.stroke.replaceChildren(text, ...(half ? [halfStroke(this.scene.words.answer.half)] : []))
     }
     word.element.classList.toggle('chosen', this.scene.view.word >= word.first && this.scene.view.word <= word.whole)
@@ -136,7 +152,7 @@ export class Answer {
     word.element.style.visibility = amount > 0 || word.end && present ? 'visible' : 'hidden'
     const [right, left] = this.leftward ? [-5, 100 - amount * 100] : [100 - amount * 100, -5]
     word.stroke.style.clipPath = amount < 1 && !word.end ? `inset(-10% ${right}% -30% ${left}%)` : ''
-    word.element.lastChild.style.opacity = amount >= 0.6 ? 1 : 0
+    word.element.lastChild.style.opacity = amount >= 0.6 && word.text ? 1 : 0
   }
 
   drawPen({ phase, words, ink, step }) {
@@ -155,10 +171,10 @@ export class Answer {
 
 const text = ({ token, joined }) => (joined || /⟨/.test(token.text) ? '' : shown(token.text))
 
-/** Text on the answer sheet: line breaks stay line breaks, everything else unseen becomes visible. */
+/** Text on the answer sheet: gaps stay gaps, everything else unseen becomes visible. */
 function shown(text) {
   const trimmed = text.replace(/^ (?=[^ ])/, '')
-  return trimmed.split('\n').map((line) => (line === '' ? '' : / {2,}|^ | $/.test(line) ? line.replaceAll(' ', '\u00a0') : visible(line))).join('↵\n')
+  return / {2,}|^ | $/.test(trimmed) ? visible(trimmed).replaceAll('·', '\u00a0') : visible(trimmed)
 }
 
 function halfStroke(label) {

@@ -1,6 +1,6 @@
 /** The exam paper: the prompt's tokens as chips. Long papers are built a slice per frame; the browser skips what is far. */
 import { el, fill, setText, tag } from '../dom.js'
-import { number, percent, visible } from '../text.js'
+import { beginsWord, number, percent, visible } from '../text.js'
 import { shade } from './back.js'
 
 const SLICE = 200 // chips built in one frame
@@ -79,7 +79,7 @@ export class Paper {
     }
     this.block.count++
     const stays = special && !token.special && this.word && before?.special !== undefined && this.chips[index - 1]?.classList.contains('special')
-    if (!this.word || (/^\s/.test(token.text) && !stays) || (special && !stays) || (!special && this.chips[index - 1]?.classList.contains('special')) || this.word.childElementCount > 11) {
+    if (!this.word || (beginsWord(token.text, before?.text) && !stays) || (special && !stays) || (!special && this.chips[index - 1]?.classList.contains('special')) || this.word.childElementCount > 11) {
       if (!shares) this.block.append((this.word = el('span', { class: 'word' })))
     }
     this.word.classList.toggle('lead', template && section === 'question' && index < started.own_start)

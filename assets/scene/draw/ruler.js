@@ -35,7 +35,7 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
   const { written: one, written_short: short } = words.scratch
   const pairs = [[long + left, one + right], [(left ? few : long) + left, short + right], [few + left, one + right], [few + left, short + right],
     [few + left, right.slice(3) || short]]
-  const [read, written] = pairs.find((pair) => width(pair[0]) + width(pair[1]) < room) ?? pairs[4]
+  const [read, written] = pairs.find((pair) => width(pair[0]) + width(pair[1]) < room && width(pair[0]) < Math.max(g.readEnd - g.left, 8 * g.u)) ?? pairs[4]
   context.globalAlpha = phase === 'tokenise' || phase === 'queued' ? 0.4 : 1
   bracket(g.left, g.readEnd, palette.prefill)
   context.fillStyle = palette.prefill

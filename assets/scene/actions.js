@@ -17,8 +17,21 @@ export class Actions {
       if (running) items.push(button(w.stop, () => this.stop(), { class: 'pill halt', 'data-action': 'stop' }))
       const book = running ? null : this.book()
       if (book) {
-        items.push(button(w.close_book, () => compose.submit(book.closed), { class: 'pill', 'data-action': 'close-book', title: w.close_book_why, disabled: !engine.ready }))
-        items.push(button(w.change_fact, () => compose.open({ settings: book.changed, fact: book.fact }), { class: 'pill', 'data-action': 'change-fact', title: w.change_fact_why }))
+        items.push(
+          button(w.close_book, () => compose.submit(book.closed), {
+            class: 'pill',
+            'data-action': 'close-book',
+            title: w.close_book_why,
+            disabled: !engine.ready,
+          }),
+        )
+        items.push(
+          button(w.change_fact, () => compose.open({ settings: book.changed, fact: book.fact }), {
+            class: 'pill',
+            'data-action': 'change-fact',
+            title: w.change_fact_why,
+          }),
+        )
       }
       if (!engine.ready && engine.health) items.push(this.status(engine.health))
     }
@@ -31,13 +44,19 @@ export class Actions {
   status({ engine, progress, error }) {
     const { words, errors } = this.scene
     const share = progress === null || progress === undefined ? '' : ` ${percent(progress)}`
-    const sentence = engine === 'failed' && error?.message ? error.message : errors?.[error?.code] ?? words.engine[engine]
-    return el('div', { class: 'status', role: 'status' }, `${sentence}${share}`, share ? el('progress', { max: 1, value: progress }) : '')
+    const sentence =
+      engine === 'failed' && error?.message ? error.message : (errors?.[error?.code] ?? words.engine[engine])
+    return el(
+      'div',
+      { class: 'status', role: 'status' },
+      `${sentence}${share}`,
+      share ? el('progress', { max: 1, value: progress }) : '',
+    )
   }
 
   /**
-   * The exam with a passage that is on the desk, edited or not: {closed: settings without the passage, changed: settings
-   * with another fact in it, fact: that fact}. Null when the paper on the desk has no passage that we know of.
+   * The exam with a passage that is on the desk, edited or not: {closed: settings without the passage, changed:
+   * settings with another fact in it, fact: that fact}. Null when the paper on the desk has no passage that we know of.
    */
   book() {
     const { trace, options } = this.scene
@@ -48,7 +67,11 @@ export class Actions {
       const changed = variants.find((variant) => variant.settings !== closed)?.settings
       if (!closed || settings.prompt === closed.prompt || !settings.prompt.includes(closed.prompt)) continue
       const text = changed && settings.prompt === open.prompt ? changed.prompt : settings.prompt
-      return { closed, changed: { ...settings, prompt: text }, fact: difference(text, text === open.prompt ? changed?.prompt ?? '' : open.prompt) }
+      return {
+        closed,
+        changed: { ...settings, prompt: text },
+        fact: difference(text, text === open.prompt ? (changed?.prompt ?? '') : open.prompt),
+      }
     }
     return null
   }
@@ -66,5 +89,8 @@ function difference(text, other) {
   while (start < mine.length && mine[start] === theirs[start]) start++
   let end = 0
   while (end < mine.length - start && end < theirs.length - start && mine.at(-1 - end) === theirs.at(-1 - end)) end++
-  return mine.slice(start, mine.length - end).join('').trim()
+  return mine
+    .slice(start, mine.length - end)
+    .join('')
+    .trim()
 }

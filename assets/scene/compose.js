@@ -27,10 +27,17 @@ export class Compose {
     this.offer = new ModelOffer(this)
   }
 
-  get w() { return this.scene.words.compose }
-  get form() { return this.scene.parts.compose }
+  get w() {
+    return this.scene.words.compose
+  }
+  get form() {
+    return this.scene.parts.compose
+  }
 
-  toggle() { if (this.form.hidden) this.open(); else this.hide() }
+  toggle() {
+    if (this.form.hidden) this.open()
+    else this.hide()
+  }
 
   hide() {
     this.form.hidden = true
@@ -55,18 +62,51 @@ export class Compose {
     this.built = true
     const { w, form } = this
     const { limits, examples } = this.scene.options
-    this.tabs = el('div', { class: 'tabs', role: 'group', 'aria-label': w.examples },
-      ...examples.map((example) => button(example.title, () => this.choose(example), { class: 'pill', 'data-example': example.id, 'aria-pressed': 'false' })))
-    this.text = el('textarea', { 'aria-label': w.prompt, placeholder: w.placeholder, maxlength: limits.characters ?? null, dir: 'auto', spellcheck: 'false', name: 'prompt' })
+    this.tabs = el(
+      'div',
+      { class: 'tabs', role: 'group', 'aria-label': w.examples },
+      ...examples.map((example) =>
+        button(example.title, () => this.choose(example), {
+          class: 'pill',
+          'data-example': example.id,
+          'aria-pressed': 'false',
+        }),
+      ),
+    )
+    this.text = el('textarea', {
+      'aria-label': w.prompt,
+      placeholder: w.placeholder,
+      maxlength: limits.characters ?? null,
+      dir: 'auto',
+      spellcheck: 'false',
+      name: 'prompt',
+    })
     this.hint = el('p', { class: 'hint' })
     this.count = el('span', { class: 'count' })
     this.fields = fields(this.scene.words.compose, limits)
     this.refusal = el('p', { class: 'refusal', role: 'alert', hidden: true })
     this.start = el('button', { type: 'submit', class: 'pill main', title: w.keys }, w.start)
     this.offered = el('div', { class: 'offer', hidden: true })
-    form.append(this.tabs, this.hint, this.text, this.offered, this.fields.control, el('details', {}, el('summary', {}, w.options), this.fields.box), this.refusal,
-      el('div', { class: 'buttons' }, this.start, button(w.cancel, () => this.hide(), { class: 'pill' }), this.count))
-    form.addEventListener('submit', (event) => { event.preventDefault(); this.submit(read(this.fields, this.text.value)) })
+    form.append(
+      this.tabs,
+      this.hint,
+      this.text,
+      this.offered,
+      this.fields.control,
+      el('details', {}, el('summary', {}, w.options), this.fields.box),
+      this.refusal,
+      el(
+        'div',
+        { class: 'buttons' },
+        this.start,
+        button(w.cancel, () => this.hide(), { class: 'pill' }),
+        this.count,
+      ),
+    )
+    form.addEventListener('submit', (event) => {
+      event.preventDefault()
+      this.submit(read(this.fields, this.text.value))
+    })
     form.addEventListener('keydown', (event) => {
       if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit()
       if (event.key === 'Escape') this.hide()
@@ -98,7 +138,10 @@ export class Compose {
   typed() {
     const { limits } = this.scene.options
     const n = Array.from(this.text.value).length
-    setText(this.count, limits.characters ? fill(this.w.count, { n: number(n), most: number(limits.characters) }) : number(n))
+    setText(
+      this.count,
+      limits.characters ? fill(this.w.count, { n: number(n), most: number(limits.characters) }) : number(n),
+    )
     this.fields.control.hidden = !CONTROL.test(this.text.value)
     if (this.example && this.example.settings.prompt !== this.text.value) this.mark(null)
     this.tell('')
@@ -156,5 +199,7 @@ export class Compose {
     setText(this.refusal, sentence)
   }
 
-  close() { this.offer.close() }
+  close() {
+    this.offer.close()
+  }
 }

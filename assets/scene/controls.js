@@ -11,7 +11,8 @@ export class Controls {
   }
 
   on(target, kinds, listener, options = {}) {
-    for (const kind of kinds.split(' ')) target.addEventListener(kind, listener, { signal: this.gone.signal, ...options })
+    for (const kind of kinds.split(' '))
+      target.addEventListener(kind, listener, { signal: this.gone.signal, ...options })
   }
 
   bind() {
@@ -27,7 +28,9 @@ export class Controls {
       parts.time.setPointerCapture(event.pointerId)
       this.scrub(event)
     })
-    this.on(parts.time, 'pointermove', (event) => { if (event.buttons) this.scrub(event) })
+    this.on(parts.time, 'pointermove', (event) => {
+      if (event.buttons) this.scrub(event)
+    })
     this.on(parts.link, 'click', () => this.copyLink())
     this.bindLens()
     this.bindHover()
@@ -69,7 +72,13 @@ export class Controls {
     const { scene } = this
     const { layer, head } = scene.lens.choice
     const link = new URL('/', location.href)
-    link.search = new URLSearchParams({ run: scene.run, at: scene.player.t.toFixed(6), layer, ...(head === null ? {} : { head }), lang: scene.lang })
+    link.search = new URLSearchParams({
+      run: scene.run,
+      at: Math.ceil(scene.player.t * 1e6) / 1e6,
+      layer,
+      ...(head === null ? {} : { head }),
+      lang: scene.lang,
+    })
     scene.parts.link.dataset.link = link.href
     await navigator.clipboard?.writeText(link.href).catch(() => {})
     this.tip(scene.words.player.copied, scene.parts.link.getBoundingClientRect())
@@ -78,9 +87,14 @@ export class Controls {
 
   bindLens() {
     const { parts } = this.scene
-    const choose = (choice) => { this.scene.lens.choose(choice); this.scene.redraw() }
+    const choose = (choice) => {
+      this.scene.lens.choose(choice)
+      this.scene.redraw()
+    }
     this.on(parts.lensLayer, 'change', () => choose({ layer: Number(parts.lensLayer.value) }))
-    this.on(parts.lensHead, 'change', () => choose({ head: parts.lensHead.value === 'mean' ? null : Number(parts.lensHead.value) }))
+    this.on(parts.lensHead, 'change', () =>
+      choose({ head: parts.lensHead.value === 'mean' ? null : Number(parts.lensHead.value) }),
+    )
     this.on(parts.sink, 'change', () => choose({ sink: !parts.sink.checked }))
   }
 
@@ -88,9 +102,15 @@ export class Controls {
   fillLens() {
     const { parts, words, trace, lens } = this.scene
     const { layers, heads } = trace.facts
-    const options = (count, template, chosen) => Array.from({ length: count }, (_, i) => el('option', { value: i, selected: i === chosen }, fill(template, { n: i + 1 })))
+    const options = (count, template, chosen) =>
+      Array.from({ length: count }, (_, i) =>
+        el('option', { value: i, selected: i === chosen }, fill(template, { n: i + 1 })),
+      )
     parts.lensLayer.replaceChildren(...options(layers, words.lens.layer_n, lens.choice.layer))
-    parts.lensHead.replaceChildren(el('option', { value: 'mean', selected: lens.choice.head === null }, fill(words.lens.mean_of, { n: heads })), ...options(heads, words.lens.head_n, lens.choice.head))
+    parts.lensHead.replaceChildren(
+      el('option', { value: 'mean', selected: lens.choice.head === null }, fill(words.lens.mean_of, { n: heads })),
+      ...options(heads, words.lens.head_n, lens.choice.head),
+    )
     parts.sink.checked = !lens.choice.sink
   }
 
@@ -103,9 +123,15 @@ export class Controls {
     this.on(parts.lines, 'pointerover focusin', word)
     this.on(parts.lines, 'pointerleave focusout', () => this.see({ word: -1 }))
     this.on(parts.paper, 'pointerover', (event) => this.hoverChip(event))
-    this.on(parts.paper, 'pointerleave', () => { this.see({ column: -1 }); this.hideTip() })
+    this.on(parts.paper, 'pointerleave', () => {
+      this.see({ column: -1 })
+      this.hideTip()
+    })
     this.on(parts.grid, 'pointermove', (event) => this.hoverGrid(event))
-    this.on(parts.grid, 'pointerleave', () => { this.see({ column: -1 }); this.hideTip() })
+    this.on(parts.grid, 'pointerleave', () => {
+      this.see({ column: -1 })
+      this.hideTip()
+    })
     this.on(parts.root, 'pointerover focusin click', ({ target }) => {
       const tipped = target.closest?.('[data-tip]')
       if (tipped) this.tip(tipped.dataset.tip, tipped.getBoundingClientRect())
@@ -126,12 +152,21 @@ export class Controls {
   hoverChip({ target }) {
     const { trace, words } = this.scene
     const chip = target.closest?.('[data-column]')
-    if (!chip) { this.see({ column: -1 }); return this.hideTip() }
+    if (!chip) {
+      this.see({ column: -1 })
+      return this.hideTip()
+    }
     const position = Number(chip.dataset.column)
     const token = trace.started.prompt[position]
     this.see({ column: position })
-    const hex = Array.from(atob(token.bytes.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')).join(' ')
-    const lines = [`“${visible(token.text)}”`, fill(words.paper.token, { id: token.id, position: position + 1 }), fill(words.paper.bytes, { bytes: hex })]
+    const hex = Array.from(atob(token.bytes.replaceAll('-', '+').replaceAll('_', '/')), (c) =>
+      c.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0'),
+    ).join(' ')
+    const lines = [
+      `“${visible(token.text)}”`,
+      fill(words.paper.token, { id: token.id, position: position + 1 }),
+      fill(words.paper.bytes, { bytes: hex }),
+    ]
     if (chip.classList.contains('flagged')) lines.push(words.paper.flagged)
     this.tip(lines.join('\n'), chip.getBoundingClientRect())
   }
@@ -147,12 +182,18 @@ export class Controls {
     const state = trace.stateAt(player.t)
     const [start, stop] = column >= 0 && layer >= 0 && layer < g.layers ? g.span(column) : [0, 0]
     const has = stop > start && (start < state.columns || (start < state.chunk_stop && layer < state.layers))
-    if (!has) { this.see({ column: -1 }); return this.hideTip() }
+    if (!has) {
+      this.see({ column: -1 })
+      return this.hideTip()
+    }
     this.see({ column: start })
     const last = Math.min(stop, Math.max(state.columns, state.chunk_stop))
     const many = last - start > 1
-    const text = many ? fill(words.scratch.hover_many, { start: number(start + 1), stop: number(last), layer: layer + 1 }) : fill(words.scratch.hover, { word: this.scene.columnText(start), layer: layer + 1 })
-    const norms = many ? '' : `\n${fill(words.scratch.hover_norms, { k: number(trace.keys.norm(layer, start), 2), v: number(trace.values.norm(layer, start), 2) })}`
+    const text = many
+      ? fill(words.scratch.hover_many, { start: number(start + 1), stop: number(last), layer: layer + 1 })
+      : fill(words.scratch.hover, { word: this.scene.columnText(start), layer: layer + 1 })
+    const v = many ? '' : number(trace.values.norm(layer, start), 2)
+    const norms = many ? '' : `\n${fill(words.scratch.hover_norms, { k: number(trace.keys.norm(layer, start), 2), v })}`
     this.tip(`${text}${norms}\n${words.scratch.hover_legend}`, { left: clientX, bottom: clientY + 6, top: clientY - 6 })
   }
 
@@ -167,8 +208,11 @@ export class Controls {
     tip.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`
   }
 
-  hideTip() { this.scene.parts.tip.hidden = true }
+  hideTip() {
+    this.scene.parts.tip.hidden = true
+  }
 
-  close() { this.gone.abort() }
+  close() {
+    this.gone.abort()
+  }
 }
-

@@ -35,10 +35,13 @@ export function fill(template, values = {}) {
 
 /** The same as nodes: what fills a gap is set in bold and kept apart from the sentence's direction. */
 export function rich(template, values = {}) {
-  return template.split(/(\{\w+\})/).filter(Boolean).map((piece) => {
-    const name = piece.match(/^\{(\w+)\}$/)?.[1]
-    return name in values ? el('b', { class: 'gap', dir: 'auto' }, String(values[name])) : piece
-  })
+  return template
+    .split(/(\{\w+\})/)
+    .filter(Boolean)
+    .map((piece) => {
+      const name = piece.match(/^\{(\w+)\}$/)?.[1]
+      return name in values ? el('b', { class: 'gap', dir: 'auto' }, String(values[name])) : piece
+    })
 }
 
 export function setRich(element, template, values) {
@@ -54,5 +57,9 @@ export function button(label, onclick, attributes = {}) {
 
 /** Where a number comes from: measured · computed · recorded. */
 export function tag(words, kind, mini = false) {
-  return el('span', { class: `tag ${kind}${mini ? ' mini' : ''}`, title: words.provenance[`${kind}_why`] }, words.provenance[kind])
+  return el(
+    'span',
+    { class: `tag ${kind}${mini ? ' mini' : ''}`, title: words.provenance[`${kind}_why`] },
+    words.provenance[kind],
+  )
 }

@@ -9,7 +9,9 @@ export class Engine {
     this.health = null
   }
 
-  get ready() { return this.health?.engine === 'ready' }
+  get ready() {
+    return this.health?.engine === 'ready'
+  }
 
   async watch() {
     const { options, lang, actions } = this.scene

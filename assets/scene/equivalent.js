@@ -10,9 +10,23 @@ export class Equivalent {
   draw({ t, state }) {
     const { parts, trace, run } = this.scene
     const data = {
-      phase: state.phase, columns: state.columns, chosen: state.chosen, kvBytes: state.kv_bytes, layers: state.layers, read: state.read,
-      prompt: state.prompt, text: state.text, at: t, reason: state.reason, ttft: state.ttft ?? '', tpot: state.tpot ?? '', run: run ?? '',
-      events: trace.events.length, held: state.held, ahead: state.ahead, decoded: state.decoded,
+      phase: state.phase,
+      columns: state.columns,
+      chosen: state.chosen,
+      kvBytes: state.kv_bytes,
+      layers: state.layers,
+      read: state.read,
+      prompt: state.prompt,
+      text: state.text,
+      at: t,
+      reason: state.reason,
+      ttft: state.ttft ?? '',
+      tpot: state.tpot ?? '',
+      run: run ?? '',
+      events: trace.events.length,
+      held: state.held,
+      ahead: state.ahead,
+      decoded: state.decoded,
     }
     for (const [name, value] of Object.entries(data)) {
       if (parts.moment.dataset[name] !== String(value)) parts.moment.dataset[name] = value
@@ -32,5 +46,7 @@ export class Equivalent {
     }, 1500)
   }
 
-  close() { clearTimeout(this.timer) }
+  close() {
+    clearTimeout(this.timer)
+  }
 }

@@ -63,10 +63,13 @@ export class Lens {
     if (this.closed) return
     if (key === this.key(row)) this.onRow(row)
     const wait = PAUSE - (performance.now() - asked)
-    this.timer = setTimeout(() => {
-      this.timer = null
-      if (this.wanted && !this.rows.has(this.wanted.key)) this.ask()
-    }, Math.max(0, wait))
+    this.timer = setTimeout(
+      () => {
+        this.timer = null
+        if (this.wanted && !this.rows.has(this.wanted.key)) this.ask()
+      },
+      Math.max(0, wait),
+    )
   }
 
   close() {

@@ -6,7 +6,7 @@ const part = (t, { a, b }) => Math.min(1, Math.max(0, (t - a) / (b - a)))
 /**
  * phase   idle · queued · tokenise · prefill · first (the first word is being chosen) · decode · end
  * state   the fold of the events up to t
- * pass    the prefill pass at work or the last one, with `rows`: layers that have its notes (a fraction while one writes)
+ * pass    the prefill pass at work or the last one, with `rows`: layers that have its notes, and a fraction
  * reading true while a pass is at work
  * step    the decode step at work (index into trace.steps) or -1, `rows` likewise
  * steps   decode steps that are over
@@ -15,7 +15,16 @@ const part = (t, { a, b }) => Math.min(1, Math.max(0, (t - a) / (b - a)))
  */
 export function momentAt(trace, t, live = false) {
   const state = trace.stateAt(t)
-  const moment = { t, state, phase: phaseOf(trace, state, t), pass: null, passIndex: -1, reading: false, step: -1, rows: 0 }
+  const moment = {
+    t,
+    state,
+    phase: phaseOf(trace, state, t),
+    pass: null,
+    passIndex: -1,
+    reading: false,
+    step: -1,
+    rows: 0,
+  }
   moment.passIndex = upTo(trace.passes, t, (pass) => pass.a) - 1
   if (moment.passIndex >= 0) {
     moment.pass = trace.passes[moment.passIndex]

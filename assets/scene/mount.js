@@ -14,16 +14,35 @@
 import { Scene } from './scene.js'
 
 export function mount(element, options) {
-  const plain = { words: {}, errors: {}, lang: 'en', run: null, moment: {}, examples: [], limits: {}, base: '', onRun: () => {}, onMoment: () => {} }
+  const plain = {
+    words: {},
+    errors: {},
+    lang: 'en',
+    run: null,
+    moment: {},
+    examples: [],
+    limits: {},
+    base: '',
+    onRun: () => {},
+    onMoment: () => {},
+  }
   let scene = new Scene(element, { ...plain, ...options })
   return {
     update(changes) {
-      const rebuilt = (changes.lang && changes.lang !== scene.lang) || (changes.source && changes.source !== scene.options.source)
+      const rebuilt =
+        (changes.lang && changes.lang !== scene.lang) || (changes.source && changes.source !== scene.options.source)
       if (!rebuilt) return scene.update(changes)
-      const next = { ...scene.options, run: scene.run, moment: { at: scene.trace.finished ? scene.player.t : undefined }, ...changes }
+      const next = {
+        ...scene.options,
+        run: scene.run,
+        moment: { at: scene.trace.finished ? scene.player.t : undefined },
+        ...changes,
+      }
       scene.close()
       scene = new Scene(element, next)
     },
-    destroy() { scene.close() },
+    destroy() {
+      scene.close()
+    },
   }
 }

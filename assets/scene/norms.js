@@ -57,7 +57,8 @@ export class Norms {
     const key = `${layer}.${bin}.${this.scaled[layer]}`
     if (!this.spreads.has(key)) {
       const means = []
-      for (let start = 0; start < this.scaled[layer]; start += bin) means.push(this.mean(layer, start, Math.min(this.scaled[layer], start + bin)))
+      for (let start = 0; start < this.scaled[layer]; start += bin)
+        means.push(this.mean(layer, start, Math.min(this.scaled[layer], start + bin)))
       means.sort((a, b) => a - b)
       this.spreads.set(key, [means[Math.floor(means.length * 0.05)], means[Math.floor(means.length * 0.95)]])
     }

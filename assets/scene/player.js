@@ -88,7 +88,8 @@ export class Player {
 
   step(direction, playing = false) {
     const times = stops(this.trace, !playing)
-    const next = direction > 0 ? times.find((time) => time > this.t + 1e-7) : times.findLast((time) => time < this.t - 1e-7)
+    const next =
+      direction > 0 ? times.find((time) => time > this.t + 1e-7) : times.findLast((time) => time < this.t - 1e-7)
     if (!playing) this.stop()
     this.t = next ?? (direction > 0 ? this.trace.end : 0)
     this.draw()

@@ -6,7 +6,6 @@ import { Lens } from './lens.js'
 import { momentAt } from './moment.js'
 import { ServiceSource } from './source.js'
 import { loadFonts, loadStyles, paletteOf, PHONE, themeOf, unitOf } from './theme.js'
-import { fill, setFlag, setText } from './dom.js'
 import { visible } from './text.js'
 import { Controls } from './controls.js'
 import { Compose } from './compose.js'
@@ -20,8 +19,13 @@ import { Scratch } from './draw/scratch.js'
 import { Answer } from './draw/answer.js'
 import { Candidates } from './draw/candidates.js'
 import { Timeline } from './draw/timeline.js'
+import { Transport } from './draw/transport.js'
 
-const NOTHING = { attention: () => Promise.reject(new Error('no run')), summary: async () => null, events: () => () => {} }
+const NOTHING = {
+  attention: () => Promise.reject(new Error('no run')),
+  summary: async () => null,
+  events: () => () => {},
+}
 
 export class Scene {
   constructor(element, options) {
@@ -46,6 +50,18 @@ export class Scene {
     this.answer = new Answer(this)
     this.candidates = new Candidates(this)
     this.timeline = new Timeline(this)
+    this.transport = new Transport(this)
+    // In this order: the answer's room depends on the candidates, the timeline says the headline.
+    this.drawings = [
+      this.rail,
+      this.headline,
+      this.scratch,
+      this.paper,
+      this.candidates,
+      this.answer,
+      this.timeline,
+      this.transport,
+    ]
     this.equivalent = new Equivalent(this)
     this.compose = new Compose(this)
     this.actions = new Actions(this)
@@ -101,7 +117,12 @@ export class Scene {
     this.kind = this.summary?.recorded ? 'recorded' : 'measured'
     const over = this.summary?.state === 'finished' || this.summary?.recorded
     if (!over) this.player.follow()
-    this.stopEvents = this.source.events(0, (events) => this.take(trace, events, moment, over), () => {}, (state) => this.heard(state))
+    this.stopEvents = this.source.events(
+      0,
+      (events) => this.take(trace, events, moment, over),
+      () => {},
+      (state) => this.heard(state),
+    )
     this.actions.draw()
   }
 
@@ -116,25 +137,36 @@ export class Scene {
   }
 
   begin({ facts, settings }, { layer, head }) {
-    const lens = this.summary?.lens ?? this.knownLens(settings.prompt) ?? { layer: Math.round((facts.layers - 1) * 0.75), head: null }
-    const asked = layer === undefined || layer === null ? lens : { layer: Number(layer), head: head === undefined || head === null ? null : Number(head) }
+    const lens = this.summary?.lens ??
+      this.knownLens(settings.prompt) ?? { layer: Math.round((facts.layers - 1) * 0.75), head: null }
+    const asked =
+      layer === undefined || layer === null
+        ? lens
+        : { layer: Number(layer), head: head === undefined || head === null ? null : Number(head) }
     this.lens.source = this.source
-    this.lens.choose({ layer: Math.min(facts.layers - 1, asked.layer), head: asked.head === null ? null : Math.min(facts.heads - 1, asked.head) })
+    this.lens.choose({
+      layer: Math.min(facts.layers - 1, asked.layer),
+      head: asked.head === null ? null : Math.min(facts.heads - 1, asked.head),
+    })
     this.reset()
     this.controls.fillLens()
-    setText(this.parts.run, this.provenance())
     this.actions.draw()
   }
 
   /** The layer and head worth looking with, when the paper is one of the examples. */
   knownLens(prompt) {
-    return this.options.examples.find((each) => each.lens && [each, ...(each.variants ?? [])].some(({ settings }) => settings.prompt === prompt))?.lens
+    return this.options.examples.find(
+      (each) => each.lens && [each, ...(each.variants ?? [])].some(({ settings }) => settings.prompt === prompt),
+    )?.lens
   }
 
   finish({ at }, over) {
     this.player.chooseSpeed()
     this.actions.draw()
-    if (!over) { if (this.player.following) this.player.seek(this.trace.end); return }
+    if (!over) {
+      if (this.player.following) this.player.seek(this.trace.end)
+      return
+    }
     if (at !== undefined && at !== null) this.player.seek(Number(at))
     else this.player.play()
   }
@@ -145,14 +177,6 @@ export class Scene {
     if (state === 'refused' && !this.options.source) this.compose.open()
     this.actions.draw()
     this.redraw()
-  }
-
-  provenance() {
-    const { facts, settings } = this.trace.started
-    const w = this.words.provenance
-    const choice = settings.temperature > 0 ? fill(w.sampled, { temperature: settings.temperature, seed: settings.seed }) : w.greedy
-    const date = this.summary?.created ? new Date(typeof this.summary.created === 'number' ? this.summary.created * 1000 : this.summary.created).toISOString().slice(0, 10) : ''
-    return fill(this.kind === 'recorded' ? w.run_recorded : w.run, { model: facts.model, device: facts.device_name || facts.device, dtype: facts.dtype, date, choice })
   }
 
   /** The token a column stands for, visibly. */
@@ -172,42 +196,23 @@ export class Scene {
   }
 
   /** Whether the run's end is known: then the whole answer is, too. */
-  get over() { return Boolean(this.trace.finished) }
+  get over() {
+    return Boolean(this.trace.finished)
+  }
 
-  get running() { return Boolean(this.run) && !this.trace.finished && this.kind !== 'recorded' && this.connection !== 'refused' }
+  get running() {
+    return Boolean(this.run) && !this.trace.finished && this.kind !== 'recorded' && this.connection !== 'refused'
+  }
 
-  redraw() { this.player.draw() }
+  redraw() {
+    this.player.draw()
+  }
 
   draw(t) {
     if (this.closed || !this.u) return
     const moment = momentAt(this.trace, t, this.player.following)
-    for (const part of [this.rail, this.headline, this.scratch, this.paper, this.candidates, this.answer, this.timeline]) part.draw(moment)
-    this.drawPlayer()
+    for (const part of this.drawings) part.draw(moment)
     this.equivalent.draw(moment)
-    this.remember()
-  }
-
-  /** A moment on which the clock stands still, and the lens it is looked at with, are told to the page. */
-  remember() {
-    const { layer, head } = this.lens.choice
-    const still = this.run && this.trace.finished && !this.player.playing && !this.player.following
-    const moment = { run: this.run, at: Number(this.player.t.toFixed(6)), layer, head }
-    const key = still ? JSON.stringify(moment) : ''
-    if (key === this.remembered) return
-    this.remembered = key
-    clearTimeout(this.telling)
-    if (still) this.telling = setTimeout(() => this.options.onMoment(moment), 400)
-  }
-
-  drawPlayer() {
-    const { parts, player, words } = this
-    const on = player.playing || player.following
-    setFlag(parts.go, 'data-on', on)
-    parts.go.setAttribute('aria-label', on ? words.player.pause : words.player.play)
-    const speed = player.following ? 1 : player.speed
-    for (const each of parts.speeds.children) each.setAttribute('aria-pressed', Number(each.dataset.speed) === speed)
-    parts.link.disabled = !this.run
-    setFlag(parts.root, 'data-empty', !this.trace.events.length)
   }
 
   resize() {
@@ -235,13 +240,14 @@ export class Scene {
     this.errors = this.options.errors
     if (options.theme !== before.theme) this.resize()
     // The page repeats the run it last knew; only a run that is new to it, too, takes the desk.
-    if (options.run && options.run !== before.run && options.run !== this.run) this.open(options.run, options.moment ?? {})
+    if (options.run && options.run !== before.run && options.run !== this.run)
+      this.open(options.run, options.moment ?? {})
     this.actions.draw()
   }
 
   close() {
     this.closed = true
-    clearTimeout(this.telling)
+    this.transport.close()
     this.stopEvents?.()
     this.player.close()
     this.lens.close()

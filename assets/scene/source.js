@@ -2,7 +2,7 @@
  * Where events come from. The scene needs an object with
  *
  *   events(from, onEvents, onEnd, onState)   calls onEvents([event, …]) for events number `from` and on, onEnd() when
- *                                            there are no more, onState('live' | 'lost' | 'refused'); answers a function
+ *                                            there are no more, onState('live' | 'lost' | 'refused'); gives a function
  *                                            that stops it
  *   attention({layer, head, row})            a promise of {weights: [0…1, row + 1 of them], provenance}
  *   summary()                                a promise of the run's summary (docs/api.md)
@@ -28,7 +28,10 @@ export class ServiceSource {
       socket.onmessage = ({ data }) => {
         pause = 250
         onState('live')
-        const events = data.split('\n').filter(Boolean).map((line) => JSON.parse(line))
+        const events = data
+          .split('\n')
+          .filter(Boolean)
+          .map((line) => JSON.parse(line))
         next += events.length
         over ||= events.some((event) => event.type === 'finished')
         onEvents(events)

@@ -4,8 +4,24 @@
  */
 
 export const START = Object.freeze({
-  phase: 'idle', at: 0, ahead: 0, prompt: 0, read: 0, layers: 0, chunk_start: 0, chunk_stop: 0, columns: 0,
-  kv_bytes: 0, kv_allocated: 0, chosen: 0, decoded: 0, held: 0, text: '', ttft: null, tpot: null, reason: '',
+  phase: 'idle',
+  at: 0,
+  ahead: 0,
+  prompt: 0,
+  read: 0,
+  layers: 0,
+  chunk_start: 0,
+  chunk_stop: 0,
+  columns: 0,
+  kv_bytes: 0,
+  kv_allocated: 0,
+  chosen: 0,
+  decoded: 0,
+  held: 0,
+  text: '',
+  ttft: null,
+  tpot: null,
+  reason: '',
 })
 
 const kv = ({ kv }) => ({ columns: kv.length, kv_bytes: kv.bytes, kv_allocated: kv.allocated })
@@ -15,13 +31,20 @@ const after = {
   started: (state, event) => ({ phase: 'prefill', ahead: 0, prompt: event.prompt.length }),
   layer: (state, event) => ({ layers: event.index + 1, chunk_start: event.start, chunk_stop: event.stop }),
   prefilled: (state, event) => ({
-    read: event.stop, layers: 0, chunk_start: event.stop, chunk_stop: event.stop, ...kv(event),
+    read: event.stop,
+    layers: 0,
+    chunk_start: event.stop,
+    chunk_stop: event.stop,
+    ...kv(event),
   }),
   chose: (state, event) => {
     const chosen = state.chosen + 1
     const ttft = state.ttft ?? event.at
     return {
-      phase: 'decode', chosen, held: state.held + (event.token.special ? 0 : 1), ttft,
+      phase: 'decode',
+      chosen,
+      held: state.held + (event.token.special ? 0 : 1),
+      ttft,
       tpot: chosen > 1 ? (event.at - ttft) / (chosen - 1) : null,
     }
   },

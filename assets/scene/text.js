@@ -9,7 +9,8 @@ function glyph(character, joined) {
   if (character in NAMED) return NAMED[character]
   const code = character.codePointAt(0)
   if (code < 0x20) return String.fromCodePoint(0x2400 + code)
-  if (UNSEEN.test(character) && !(code === 0x200d && joined)) return `⟨${code.toString(16).toUpperCase().padStart(4, '0')}⟩`
+  if (UNSEEN.test(character) && !(code === 0x200d && joined))
+    return `⟨${code.toString(16).toUpperCase().padStart(4, '0')}⟩`
   return character
 }
 
@@ -34,9 +35,13 @@ const formats = new Map()
 function format(lang, digits) {
   const key = `${lang}${digits}`
   if (!formats.has(key)) {
-    formats.set(key, new Intl.NumberFormat(lang === 'zh' ? 'zh-CN' : 'en-US', {
-      minimumFractionDigits: digits, maximumFractionDigits: digits,
-    }))
+    formats.set(
+      key,
+      new Intl.NumberFormat(lang === 'zh' ? 'zh-CN' : 'en-US', {
+        minimumFractionDigits: digits,
+        maximumFractionDigits: digits,
+      }),
+    )
   }
   return formats.get(key)
 }

@@ -49,23 +49,59 @@ let declared = null
 
 /** Declares the shipped fonts once; each file is fetched when a character of it is first needed. */
 export function loadFonts(lang) {
-  declared ??= fetch(new URL('faces.json', FONTS)).then((reply) => reply.json()).then((faces) => {
-    for (const { family, file, weight, style, range } of faces) {
-      const url = new URL(file, FONTS).href
-      document.fonts.add(new FontFace(family, `url(${url})`, { weight, style, unicodeRange: range, display: 'block' }))
-    }
-  }).catch(() => {})
+  declared ??= fetch(new URL('faces.json', FONTS))
+    .then((reply) => reply.json())
+    .then((faces) => {
+      for (const { family, file, weight, style, range } of faces) {
+        const url = new URL(file, FONTS).href
+        document.fonts.add(
+          new FontFace(family, `url(${url})`, { weight, style, unicodeRange: range, display: 'block' }),
+        )
+      }
+    })
+    .catch(() => {})
   const sample = lang === 'zh' ? 'Ag开卷考试' : 'Ag'
-  const needed = ['400 16px "Exam Sans"', '700 16px "Exam Sans"', '400 16px "Exam Serif"', '700 16px "Exam Serif"',
-    'italic 400 16px "Exam Serif"', 'italic 700 16px "Exam Serif"', '400 16px "Exam Mono"']
+  const needed = [
+    '400 16px "Exam Sans"',
+    '700 16px "Exam Sans"',
+    '400 16px "Exam Serif"',
+    '700 16px "Exam Serif"',
+    'italic 400 16px "Exam Serif"',
+    'italic 700 16px "Exam Serif"',
+    '400 16px "Exam Mono"',
+  ]
   return declared.then(() => Promise.allSettled(needed.map((font) => document.fonts.load(font, sample))))
 }
 
-const NAMES = ['ink', 'pencil', 'faint', 'ghost', 'edge', 'rule', 'rule-strong', 'prefill', 'decode', 'mark', 'mark-ink',
-  'graphite', 'paper', 'pad', 'desk', 'prefill-wash', 'decode-wash', 'stop', 'special']
+const NAMES = [
+  'ink',
+  'pencil',
+  'faint',
+  'ghost',
+  'edge',
+  'rule',
+  'rule-strong',
+  'prefill',
+  'decode',
+  'mark',
+  'mark-ink',
+  'graphite',
+  'paper',
+  'pad',
+  'desk',
+  'prefill-wash',
+  'decode-wash',
+  'stop',
+  'special',
+]
 
 /** The colours, for what is drawn on canvas. */
 export function paletteOf(root) {
   const style = getComputedStyle(root)
-  return Object.fromEntries(NAMES.map((name) => [name.replace(/-(\w)/g, (_, c) => c.toUpperCase()), style.getPropertyValue(`--${name}`).trim()]))
+  return Object.fromEntries(
+    NAMES.map((name) => [
+      name.replace(/-(\w)/g, (_, c) => c.toUpperCase()),
+      style.getPropertyValue(`--${name}`).trim(),
+    ]),
+  )
 }

@@ -17,12 +17,22 @@ export class Trace {
     this.finished = null
   }
 
-  get facts() { return this.started?.facts }
-  get prompt() { return this.started ? this.started.prompt.length : 0 }
-  get layers() { return this.started ? this.facts.layers : 0 }
-  get last() { return this.states[this.states.length - 1] }
+  get facts() {
+    return this.started?.facts
+  }
+  get prompt() {
+    return this.started ? this.started.prompt.length : 0
+  }
+  get layers() {
+    return this.started ? this.facts.layers : 0
+  }
+  get last() {
+    return this.states[this.states.length - 1]
+  }
   /** Seconds of the newest event: the present while a run is live, its end afterwards. */
-  get end() { return this.last.at }
+  get end() {
+    return this.last.at
+  }
   /** Bytes of K and V that one position takes in one layer. */
   get noteBytes() {
     const { kv_heads, head_size, value_bytes } = this.facts
@@ -34,7 +44,9 @@ export class Trace {
     return pass && pass.stop === this.prompt ? pass.b : Infinity
   }
   /** The text of the answer so far as code points, as the tokens' spans count them. */
-  get characters() { return Array.from(this.last.text) }
+  get characters() {
+    return Array.from(this.last.text)
+  }
 
   push(event) {
     this.events.push(event)
@@ -43,7 +55,9 @@ export class Trace {
   }
 
   /** The state at `t` seconds. */
-  stateAt(t) { return this.states[upTo(this.events, t, (event) => event.at)] }
+  stateAt(t) {
+    return this.states[upTo(this.events, t, (event) => event.at)]
+  }
 }
 
 /** How many of `list`, ordered by `when`, have happened at `t`. */
@@ -59,7 +73,9 @@ export function upTo(list, t, when) {
 }
 
 const index = {
-  queued(trace, event) { trace.waits.push(event) },
+  queued(trace, event) {
+    trace.waits.push(event)
+  },
 
   started(trace, event) {
     const capacity = event.prompt.length + event.settings.max_new_tokens
@@ -75,7 +91,10 @@ const index = {
       trace.passes.push(pass)
     }
     pass.layers.push({ a: event.at - event.seconds, b: event.at })
-    for (const [norms, text] of [[trace.keys, event.key_norms], [trace.values, event.value_norms]]) {
+    for (const [norms, text] of [
+      [trace.keys, event.key_norms],
+      [trace.values, event.value_norms],
+    ]) {
       norms.put(event.index, event.start, bytesOf(text))
       norms.scale(event.index)
     }
@@ -109,5 +128,7 @@ const index = {
 
   wrote() {},
 
-  finished(trace, event) { trace.finished = event },
+  finished(trace, event) {
+    trace.finished = event
+  },
 }

@@ -22,10 +22,14 @@ export class Answer {
     this.words = []
     this.united = 0
     this.kept = null
-    this.pen = svg('svg', { class: 'pen', viewBox: '0 0 48 48', 'aria-hidden': 'true' },
-      svg('path', { d: 'M0 48 L5 34 L14 43Z', fill: 'var(--ink)' }), svg('path', { d: 'M5 34 L34 5 L43 14 L14 43Z', fill: 'var(--decode)' }),
+    this.pen = svg(
+      'svg',
+      { class: 'pen', viewBox: '0 0 48 48', 'aria-hidden': 'true' },
+      svg('path', { d: 'M0 48 L5 34 L14 43Z', fill: 'var(--ink)' }),
+      svg('path', { d: 'M5 34 L34 5 L43 14 L14 43Z', fill: 'var(--decode)' }),
       svg('path', { d: 'M34 5 L37 2 Q39 0 41 2 L46 7 Q48 9 46 11 L43 14Z', fill: 'var(--ink)' }),
-      svg('path', { d: 'M9 38 L38 9', stroke: 'var(--paper)', 'stroke-opacity': 0.45, 'stroke-width': 2 }))
+      svg('path', { d: 'M9 38 L38 9', stroke: 'var(--paper)', 'stroke-opacity': 0.45, 'stroke-width': 2 }),
+    )
     this.start = el('span', { class: 'written' }, '\u200b')
     parts.lines.replaceChildren(this.start, this.pen)
     parts.lines.dataset.size = 'large'
@@ -46,9 +50,28 @@ export class Answer {
       const end = word.token.special
       const stroke = el('span', { class: 'stroke', dir: 'auto' }, end ? words.answer.end : text(word))
       const share = el('span', { class: 'share' }, end ? '' : percent(word.probability))
-      const element = el('span', { class: `written${end ? ' end' : ''}`, tabindex: 0, 'data-word': word.index, style: `--sure:${Math.round(word.probability * 100)}%` }, stroke, share)
+      const element = el(
+        'span',
+        {
+          class: `written${end ? ' end' : ''}`,
+          tabindex: 0,
+          'data-word': word.index,
+          style: `--sure:${Math.round(word.probability * 100)}%`,
+        },
+        stroke,
+        share,
+      )
       element.style.visibility = 'hidden'
-      this.words.push({ element, stroke, from: word.token.start, until: word.token.stop, first: word.index, whole: word.index, end, ink: -1 })
+      this.words.push({
+        element,
+        stroke,
+        from: word.token.start,
+        until: word.token.stop,
+        first: word.index,
+        whole: word.index,
+        end,
+        ink: -1,
+      })
       if (!end && /^\s/.test(word.token.text)) parts.lines.insertBefore(document.createTextNode(' '), this.pen)
       this.home(word, end).append(element)
       if (word.token.text.endsWith('\n')) {
@@ -79,7 +102,14 @@ export class Answer {
     for (; this.united < this.words.length; this.united++) {
       const [group, word] = [this.words[this.united - 1], this.words[this.united]]
       if (word.until > characters.length && this.scene.trace.last.phase !== 'done') return
-      if (!group || group === word || group.end || word.end || !inseparable(characters[word.from - 1], characters[word.from])) continue
+      if (
+        !group ||
+        group === word ||
+        group.end ||
+        word.end ||
+        !inseparable(characters[word.from - 1], characters[word.from])
+      )
+        continue
       word.element.remove()
       for (let index = word.first; index <= word.whole; index++) this.join(group, word.until, index)
     }
@@ -106,7 +136,15 @@ export class Answer {
     if (this.united < this.words.length) this.unite(this.scene.trace.characters)
     this.drawSmall(moment)
     this.fit()
-    const key = [moment.words, moment.ink, moment.state.text.length, view.word, moment.phase, this.words.length, parts.lines.dataset.size].join()
+    const key = [
+      moment.words,
+      moment.ink,
+      moment.state.text.length,
+      view.word,
+      moment.phase,
+      this.words.length,
+      parts.lines.dataset.size,
+    ].join()
     if (key === this.shown) return
     this.shown = key
     const characters = this.characters(moment.state.text)
@@ -131,7 +169,10 @@ export class Answer {
   }
 
   characters(text) {
-    if (this.text !== text) { this.text = text; this.list = Array.from(text) }
+    if (this.text !== text) {
+      this.text = text
+      this.list = Array.from(text)
+    }
     return this.list
   }
 
@@ -149,7 +190,7 @@ export class Answer {
     word.element.classList.toggle('chosen', this.scene.view.word >= word.first && this.scene.view.word <= word.whole)
     if (word.ink === amount) return
     word.ink = amount
-    word.element.style.visibility = amount > 0 || word.end && present ? 'visible' : 'hidden'
+    word.element.style.visibility = amount > 0 || (word.end && present) ? 'visible' : 'hidden'
     const [right, left] = this.leftward ? [-5, 100 - amount * 100] : [100 - amount * 100, -5]
     word.stroke.style.clipPath = amount < 1 && !word.end ? `inset(-10% ${right}% -30% ${left}%)` : ''
     word.element.lastChild.style.opacity = amount >= 0.6 && word.text ? 1 : 0
@@ -164,7 +205,8 @@ export class Answer {
     const x = at.offsetLeft + (this.leftward ? at.offsetWidth * (1 - done) - 2 : at.offsetWidth * done + 2)
     const y = at.offsetTop + at.offsetHeight * 0.82 - (step >= 0 ? 0 : 4)
     this.pen.style.transform = `translate(${x}px, ${y - this.pen.clientHeight}px)`
-    if (last && lines.scrollHeight > lines.clientHeight) lines.scrollTop = Math.max(0, at.offsetTop + at.offsetHeight * 1.6 - lines.clientHeight)
+    if (last && lines.scrollHeight > lines.clientHeight)
+      lines.scrollTop = Math.max(0, at.offsetTop + at.offsetHeight * 1.6 - lines.clientHeight)
     else lines.scrollTop = 0
   }
 }
@@ -178,6 +220,9 @@ function shown(text) {
 }
 
 function halfStroke(label) {
-  return svg('svg', { class: 'half', viewBox: '0 0 20 16', role: 'img', 'aria-label': label }, svg('path', { d: 'M2 5h9M7 1c0 6-2 10-6 13M12 9l5 5' }))
+  return svg(
+    'svg',
+    { class: 'half', viewBox: '0 0 20 16', role: 'img', 'aria-label': label },
+    svg('path', { d: 'M2 5h9M7 1c0 6-2 10-6 13M12 9l5 5' }),
+  )
 }
-

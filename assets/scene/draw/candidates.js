@@ -9,7 +9,9 @@ export class Candidates {
     this.shown = ''
   }
 
-  reset() { this.shown = '' }
+  reset() {
+    this.shown = ''
+  }
 
   draw(moment) {
     const { view, parts, words, kind } = this.scene
@@ -34,21 +36,44 @@ export class Candidates {
     const before = trace.words[index - 1]
     const right = waiting
       ? el('span', {}, fill(words.answer.next, { layer: next, layers: trace.layers }))
-      : el('span', { title: `${fill(words.answer.rank, { n: word.rank + 1 })}, ${fill(words.answer.entropy, { bits: number(word.entropy, 2) })}` },
-        time(before ? word.at - before.at : word.at), ' ', tag(words, kind, true))
-    return el('h3', {}, el('span', {}, ...rich(waiting ? words.answer.last : words.answer.chosen, { word: name })), right)
+      : el(
+          'span',
+          {
+            title: this.hint(word),
+          },
+          time(before ? word.at - before.at : word.at),
+          ' ',
+          tag(words, kind, true),
+        )
+    return el(
+      'h3',
+      {},
+      el('span', {}, ...rich(waiting ? words.answer.last : words.answer.chosen, { word: name })),
+      right,
+    )
+  }
+
+  hint({ rank, entropy }) {
+    const { answer } = this.scene.words
+    return `${fill(answer.rank, { n: rank + 1 })}, ${fill(answer.entropy, { bits: number(entropy, 2) })}`
   }
 
   bars(index, count) {
     const { trace, words } = this.scene
     const word = trace.words[index]
     const rows = word.candidates.slice(0, count)
-    if (word.rank >= rows.length) rows.splice(count - 1, 1, { id: word.token.id, text: word.token.text, probability: word.probability })
+    if (word.rank >= rows.length)
+      rows.splice(count - 1, 1, { id: word.token.id, text: word.token.text, probability: word.probability })
     return rows.map(({ id, text, probability }) => {
       const won = id === word.token.id
       const name = won && word.token.special ? words.answer.stop : visible(text)
-      return el('div', { class: `cand${won ? ' win' : ''}` }, el('span', { dir: 'auto' }, name),
-        el('i', { style: `width:${(probability * 100).toFixed(1)}%` }), el('span', {}, percent(probability)))
+      return el(
+        'div',
+        { class: `cand${won ? ' win' : ''}` },
+        el('span', { dir: 'auto' }, name),
+        el('i', { style: `width:${(probability * 100).toFixed(1)}%` }),
+        el('span', {}, percent(probability)),
+      )
     })
   }
 }

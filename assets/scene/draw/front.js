@@ -1,4 +1,4 @@
-/** On top of the marks: the ones being written and their pencils, who looks where, layer numbers, brackets, the ruler. */
+/** On top of the marks: the ones being written and their pencils, who looks where, layer numbers, the ruler. */
 import { fill } from '../dom.js'
 import { number, percent } from '../text.js'
 import { time } from './headline.js'
@@ -38,7 +38,13 @@ function drawReading(context, g, scene, { pass, rows }) {
   const height = Math.max(3 * g.row, 0.95 * g.u)
   for (let column = first; column <= last; column++) {
     const tip = tipOf(g, trace, current, column, pass.stop, amount)
-    pencil(context, palette, { ...tip, height, width: Math.min(g.pitch * 0.44, 0.5 * g.u), colour: palette.prefill, lean: 0.16 })
+    pencil(context, palette, {
+      ...tip,
+      height,
+      width: Math.min(g.pitch * 0.44, 0.5 * g.u),
+      colour: palette.prefill,
+      lean: 0.16,
+    })
   }
   drawThreads(context, g, palette, first, last)
 }
@@ -70,12 +76,22 @@ function drawWriting(context, g, scene, { step, rows }) {
   const position = g.prompt + step
   const column = g.columnOf(position)
   for (let layer = 0; layer < rows; layer++) {
-    mark(context, g, trace, layer, column, position + 1, palette.decode, { amount: Math.min(1, rows - layer), boost: 0.22 })
+    mark(context, g, trace, layer, column, position + 1, palette.decode, {
+      amount: Math.min(1, rows - layer),
+      boost: 0.22,
+    })
   }
   const layer = Math.min(g.layers - 1, Math.floor(rows))
   const x = g.x(column) + g.pitch / 2
   const tip = g.x(column) + g.pitch * (0.2 + 0.6 * (rows - Math.floor(rows)))
-  pencil(context, palette, { x: tip, y: g.y(layer) + g.row * 0.7, height: 2.1 * g.u, width: 0.5 * g.u, colour: palette.decode, lean: 0.42 })
+  pencil(context, palette, {
+    x: tip,
+    y: g.y(layer) + g.row * 0.7,
+    height: 2.1 * g.u,
+    width: 0.5 * g.u,
+    colour: palette.decode,
+    lean: 0.42,
+  })
   const bus = 1.15 * g.u
   context.strokeStyle = palette.decode
   context.fillStyle = palette.decode
@@ -111,8 +127,14 @@ function drawLabels(context, g, scene, moment) {
     if (shown && !crowded && !(layer > 0 && near(layer, 0))) context.fillText(layer + 1, x, g.y(layer) + g.row / 2)
   }
   font(context, g, 0.95, '700')
-  if (current >= 0) { context.fillStyle = palette.prefill; context.fillText(current + 1, x, g.y(current) + g.row / 2) }
-  if (looked >= 0) { context.fillStyle = palette.markInk; context.fillText(looked + 1, x, g.y(looked) + g.row / 2) }
+  if (current >= 0) {
+    context.fillStyle = palette.prefill
+    context.fillText(current + 1, x, g.y(current) + g.row / 2)
+  }
+  if (looked >= 0) {
+    context.fillStyle = palette.markInk
+    context.fillText(looked + 1, x, g.y(looked) + g.row / 2)
+  }
   context.textBaseline = 'alphabetic'
 }
 

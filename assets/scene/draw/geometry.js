@@ -17,21 +17,41 @@ export function geometry({ width, height, u, small, prompt, answers, layers }) {
   const pitch = Math.min(room / columns, 2.2 * u)
   const row = (height - top - bottom) / Math.max(1, layers)
   const x = (column) => left + column * pitch + (column >= readColumns ? gap : 0)
-  const columnOf = (position) => (position < prompt ? Math.floor(position / bin) : readColumns + Math.floor((position - prompt) / wordBin))
+  const columnOf = (position) =>
+    position < prompt ? Math.floor(position / bin) : readColumns + Math.floor((position - prompt) / wordBin)
   return {
-    width, height, u, small, layers, left, top, gap, bin, wordBin, readColumns, columns, pitch, row, x, columnOf, prompt, answers,
+    width,
+    height,
+    u,
+    small,
+    layers,
+    left,
+    top,
+    gap,
+    bin,
+    wordBin,
+    readColumns,
+    columns,
+    pitch,
+    row,
+    x,
+    columnOf,
+    prompt,
+    answers,
     y: (layer) => top + layer * row,
     bottom: top + layers * row,
     readEnd: left + readColumns * pitch,
     end: x(columns - 1) + pitch,
     /** Positions [start, stop) that a column stands for. */
-    span: (column) => column < readColumns
-      ? [column * bin, Math.min(prompt, (column + 1) * bin)]
-      : [prompt + (column - readColumns) * wordBin, prompt + (column - readColumns + 1) * wordBin],
+    span: (column) =>
+      column < readColumns
+        ? [column * bin, Math.min(prompt, (column + 1) * bin)]
+        : [prompt + (column - readColumns) * wordBin, prompt + (column - readColumns + 1) * wordBin],
     /** The place of a position count on the sheet, for the ruler: linear inside a column. */
-    edge: (positions) => positions <= prompt
-      ? left + (positions / bin) * pitch
-      : left + readColumns * pitch + gap + ((positions - prompt) / wordBin) * pitch,
+    edge: (positions) =>
+      positions <= prompt
+        ? left + (positions / bin) * pitch
+        : left + readColumns * pitch + gap + ((positions - prompt) / wordBin) * pitch,
   }
 }
 

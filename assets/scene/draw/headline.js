@@ -11,21 +11,46 @@ export function sentences(scene, moment) {
   const w = words.head
   const layers = trace.layers
   if (phase === 'idle') return { title: w.idle, template: w.idle_sub, note: null }
-  if (phase === 'queued') return { title: w.queued, template: state.ahead ? w.queued_sub : w.queued_next, values: { n: state.ahead }, note: null }
-  if (phase === 'tokenise') return { title: fill(w.tokenise, { n: number(trace.prompt) }), template: w.tokenise_sub, note: null }
+  if (phase === 'queued')
+    return {
+      title: w.queued,
+      template: state.ahead ? w.queued_sub : w.queued_next,
+      values: { n: state.ahead },
+      note: null,
+    }
+  if (phase === 'tokenise')
+    return { title: fill(w.tokenise, { n: number(trace.prompt) }), template: w.tokenise_sub, note: null }
   if (phase === 'prefill') return reading(w, trace, moment, layers)
-  if (phase === 'first') return { title: w.first, template: w.first_sub, values: { time: time((trace.words[0] ?? trace.last).at) }, note: 'first' }
+  if (phase === 'first')
+    return {
+      title: w.first,
+      template: w.first_sub,
+      values: { time: time((trace.words[0] ?? trace.last).at) },
+      note: 'first',
+    }
   if (phase === 'decode') return writing(scene, moment)
   return ended(scene, moment)
 }
 
 function reading(w, trace, { state, pass, passIndex, rows, reading }, layers) {
   const whole = pass && pass.start === 0 && pass.stop === trace.prompt
-  if (pass && !reading) return { title: w.prefill_wait, template: w.prefill_wait_sub, values: { n: number(state.read), all: number(trace.prompt) }, note: 'prefill' }
+  if (pass && !reading)
+    return {
+      title: w.prefill_wait,
+      template: w.prefill_wait_sub,
+      values: { n: number(state.read), all: number(trace.prompt) },
+      note: 'prefill',
+    }
   const layer = Math.min(layers, Math.floor(rows) + 1)
   const n = number(pass ? pass.stop - pass.start : trace.prompt)
-  if (!pass || whole) return { title: w.prefill, template: w.prefill_sub, values: { layer, layers, n }, note: 'prefill' }
-  return { title: w.prefill_chunk, template: w.prefill_chunk_sub, values: { part: passIndex + 1, layer, layers, n }, note: 'prefill' }
+  if (!pass || whole)
+    return { title: w.prefill, template: w.prefill_sub, values: { layer, layers, n }, note: 'prefill' }
+  return {
+    title: w.prefill_chunk,
+    template: w.prefill_chunk_sub,
+    values: { part: passIndex + 1, layer, layers, n },
+    note: 'prefill',
+  }
 }
 
 function writing(scene, { focus, state, step, steps }) {
@@ -36,11 +61,26 @@ function writing(scene, { focus, state, step, steps }) {
   const k = focus + 1
   const row = trace.prompt + focus - 1
   const together = trace.steps[step >= 0 ? step : steps - 1]?.together ?? 1
-  if (word.token.special && focus === trace.words.length - 1 && trace.finished?.reason === 'eos') return { title: w.decode, template: w.decode_end, values: { k, stop: w.stop }, note: 'decode', together }
+  if (word.token.special && focus === trace.words.length - 1 && trace.finished?.reason === 'eos')
+    return { title: w.decode, template: w.decode_end, values: { k, stop: w.stop }, note: 'decode', together }
   const best = lens.looks(row).find((look) => look.column !== row)
-  if (best && best.weight >= 0.1) return { title: w.decode, template: w.decode_look, values: { k, word: scene.columnText(best.column) }, note: 'decode', together }
+  if (best && best.weight >= 0.1)
+    return {
+      title: w.decode,
+      template: w.decode_look,
+      values: { k, word: scene.columnText(best.column) },
+      note: 'decode',
+      together,
+    }
   const found = lens.row(row)
-  if (found?.weights?.[0] > 0.5) return { title: w.decode, template: w.decode_rest, values: { k, share: percent(found.weights[0]) }, note: 'decode', together }
+  if (found?.weights?.[0] > 0.5)
+    return {
+      title: w.decode,
+      template: w.decode_rest,
+      values: { k, share: percent(found.weights[0]) },
+      note: 'decode',
+      together,
+    }
   return { title: w.decode, template: w.decode_sub, values: { k }, note: 'decode', together }
 }
 
@@ -49,10 +89,12 @@ function ended({ words, trace, errors }, { state }) {
   const { finished } = trace
   const title = state.reason === 'eos' ? w.end : w[state.reason]
   const sentence = finished.code && errors?.[finished.code]
-  if (sentence) return { title, template: fill(sentence, Object.fromEntries(finished.values)), abnormal: true, note: null }
+  if (sentence)
+    return { title, template: fill(sentence, Object.fromEntries(finished.values)), abnormal: true, note: null }
   if (!state.chosen) return { title, template: w.end_early_sub, note: null }
   const read = time(trace.passes.reduce((sum, pass) => sum + pass.b - pass.a, 0))
-  if (state.tpot === null) return { title, template: w.end_one_sub, values: { n: number(state.prompt), read }, note: null }
+  if (state.tpot === null)
+    return { title, template: w.end_one_sub, values: { n: number(state.prompt), read }, note: null }
   return { title, template: w.end_sub, values: { n: number(state.prompt), read, tpot: time(state.tpot) }, note: null }
 }
 
@@ -68,7 +110,11 @@ export class Headline {
     this.said = said
     setText(parts.headline, said.title)
     if (connection === 'lost' || connection === 'refused') setRich(parts.sub, words.head[connection], {})
-    else setRich(parts.sub, said.template + (said.together > 1 ? ` ${words.head.decode_together}` : ''), { ...said.values, ...(said.together > 1 ? { n: said.together - 1 } : {}) })
+    else
+      setRich(parts.sub, said.template + (said.together > 1 ? ` ${words.head.decode_together}` : ''), {
+        ...said.values,
+        ...(said.together > 1 ? { n: said.together - 1 } : {}),
+      })
     parts.sub.classList.toggle('abnormal', Boolean(said.abnormal) || connection === 'lost')
     this.note(said.note)
     const [value, unit] = duration(moment.t)
@@ -78,7 +124,12 @@ export class Headline {
     const key = `${total}${kind}${trace.started?.cold}`
     if (this.total !== key) {
       this.total = key
-      parts.clockSub.replaceChildren(...(trace.started?.cold ? [el('span', { class: 'cold' }, words.head.cold), ' · '] : []), total, ' ', tag(words, kind))
+      parts.clockSub.replaceChildren(
+        ...(trace.started?.cold ? [el('span', { class: 'cold' }, words.head.cold), ' · '] : []),
+        total,
+        ' ',
+        tag(words, kind),
+      )
     }
   }
 
@@ -96,4 +147,3 @@ export class Headline {
     parts.decodeNote.setAttribute('aria-label', `${words.notes.sign}: ${parts.decodeNote.dataset.tip}`)
   }
 }
-

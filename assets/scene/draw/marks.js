@@ -1,4 +1,4 @@
-/** Pencil marks: one token's note in one layer. Darkness is the place of ‖K‖, length of ‖V‖, inside that layer. */
+/** Pencil marks: one token's note in one layer. Darkness is ‖K‖'s place in that layer, length ‖V‖'s. */
 
 /** Draws the mark of a column in a layer; `amount` 0…1 is how much of it is drawn. */
 export function mark(context, g, trace, layer, column, until, colour, { amount = 1, boost = 0, alpha = 1 } = {}) {

@@ -1,4 +1,4 @@
-/** The exam paper: the prompt's tokens as chips. Long papers are built a slice per frame; the browser skips what is far. */
+/** The exam paper: the prompt's tokens as chips. Long papers are built a slice per frame. */
 import { el, fill, setText, tag } from '../dom.js'
 import { beginsWord, number, percent, visible } from '../text.js'
 import { shade } from './back.js'
@@ -41,7 +41,11 @@ export class Paper {
     const from = lead >= 0 && own_start - lead <= 8 ? lead : own_start
     const turn = marks.lastIndexOf(true)
     const to = turn > own_stop && prompt.length - turn <= 8 ? turn : prompt.length
-    return [['rules', 0, from], ['question', from, to], ['turn', to, prompt.length]].filter(([, a, b]) => b > a)
+    return [
+      ['rules', 0, from],
+      ['question', from, to],
+      ['turn', to, prompt.length],
+    ].filter(([, a, b]) => b > a)
   }
 
   build() {
@@ -58,7 +62,11 @@ export class Paper {
       this.place(trace.started.prompt[this.built], this.built, name)
     }
     if (this.built === trace.prompt) this.section = null
-    else this.frame = requestAnimationFrame(() => { this.build(); this.scene.redraw() })
+    else
+      this.frame = requestAnimationFrame(() => {
+        this.build()
+        this.scene.redraw()
+      })
     this.lit = []
     this.reading = ''
   }
@@ -71,15 +79,29 @@ export class Paper {
     this.marked = template && (token.special || (afterMark && token.text !== '\n'))
     const special = token.special || (template && (afterMark || token.text === '\n'))
     const shares = before && token.start < before.stop && !token.special
-    if (!this.block || (this.block.count >= BLOCK && !shares && (/[.。!?！？\n]$/.test(before.text) || this.block.count >= 3 * BLOCK))) {
+    if (
+      !this.block ||
+      (this.block.count >= BLOCK && !shares && (/[.。!?！？\n]$/.test(before.text) || this.block.count >= 3 * BLOCK))
+    ) {
       this.block = el('div', { class: this.scene.trace.prompt > 200 ? 'block' : '' })
       this.block.count = 0
       this.part.append(this.block)
       this.word = null
     }
     this.block.count++
-    const stays = special && !token.special && this.word && before?.special !== undefined && this.chips[index - 1]?.classList.contains('special')
-    if (!this.word || (beginsWord(token.text, before?.text) && !stays) || (special && !stays) || (!special && this.chips[index - 1]?.classList.contains('special')) || this.word.childElementCount > 11) {
+    const stays =
+      special &&
+      !token.special &&
+      this.word &&
+      before?.special !== undefined &&
+      this.chips[index - 1]?.classList.contains('special')
+    if (
+      !this.word ||
+      (beginsWord(token.text, before?.text) && !stays) ||
+      (special && !stays) ||
+      (!special && this.chips[index - 1]?.classList.contains('special')) ||
+      this.word.childElementCount > 11
+    ) {
       if (!shares) this.block.append((this.word = el('span', { class: 'word' })))
     }
     this.word.classList.toggle('lead', template && section === 'question' && index < started.own_start)
@@ -94,7 +116,10 @@ export class Paper {
 
   /** Tokens that share a character are put side by side under one stroke. */
   home(shares) {
-    if (!shares) { this.shared = null; return this.word }
+    if (!shares) {
+      this.shared = null
+      return this.word
+    }
     if (!this.shared) {
       this.shared = el('span', { class: 'shared' }, this.chips[this.chips.length - 2])
       this.word.append(this.shared)
@@ -105,7 +130,15 @@ export class Paper {
   chip(token, index, special) {
     const flagged = this.scene.trace.started.flagged.includes(index)
     const partial = /⟨[0-9A-F]{2}⟩/.test(token.text)
-    return el('span', { class: `chip${special ? ' special' : ''}${flagged ? ' flagged' : ''}${partial ? ' partial' : ''}`, 'data-column': index, dir: 'auto' }, visible(token.text))
+    return el(
+      'span',
+      {
+        class: `chip${special ? ' special' : ''}${flagged ? ' flagged' : ''}${partial ? ' partial' : ''}`,
+        'data-column': index,
+        dir: 'auto',
+      },
+      visible(token.text),
+    )
   }
 
   draw(moment) {
@@ -136,18 +169,24 @@ export class Paper {
       if (chip) this.light(chip, weight, best?.column === column)
     }
     const hovered = this.chips[view.column]
-    if (hovered) { hovered.classList.add('hover'); this.lit.push(hovered) }
+    if (hovered) {
+      hovered.classList.add('hover')
+      this.lit.push(hovered)
+    }
     const found = focus >= 0 ? lens.row(row) : null
     setText(parts.sinkShare, found?.weights ? percent(found.weights[0]) : '')
     this.drawProvenance(found)
     if (best && this.chips[best.column] && this.focused !== best.column) this.bring(best.column)
-    else if (focus < 0 && this.focused !== null) { this.focused = null; parts.paper.scrollTop = 0 }
+    else if (focus < 0 && this.focused !== null) {
+      this.focused = null
+      parts.paper.scrollTop = 0
+    }
   }
 
   /** Rows are recomputed from the run's tape, or the strongest of them were recorded, or nobody has them any more. */
   drawProvenance(found) {
     const { parts, words } = this.scene
-    const kind = found === 'missing' ? 'missing' : found?.provenance ?? ''
+    const kind = found === 'missing' ? 'missing' : (found?.provenance ?? '')
     if (parts.lensTag.dataset.kind === kind) return
     parts.lensTag.dataset.kind = kind
     parts.lensTag.replaceChildren(kind === 'missing' ? words.lens.missing : kind ? tag(words, kind, true) : '')
@@ -160,7 +199,10 @@ export class Paper {
     chip.style.setProperty('--look', `${Math.round(share * 100)}%`)
     chip.classList.toggle('on', share > 0.25)
     chip.classList.toggle('strong', share > 0.6)
-    if (best) { chip.classList.add('best'); chip.dataset.share = percent(weight) }
+    if (best) {
+      chip.classList.add('best')
+      chip.dataset.share = percent(weight)
+    }
     this.lit.push(chip)
   }
 

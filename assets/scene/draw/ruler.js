@@ -24,7 +24,9 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
   const n = number(g.prompt)
   const parts = trace.passes.length
   const whole = !parts || trace.passes[0].stop === g.prompt
-  const long = whole ? fill(words.scratch.read, { n }) : fill(words.scratch.read_chunks, { n, parts: Math.max(parts, passIndex + 1) })
+  const long = whole
+    ? fill(words.scratch.read, { n })
+    : fill(words.scratch.read_chunks, { n, parts: Math.max(parts, passIndex + 1) })
   const left = binned(g.bin, words.scratch.binned)
   const right = binned(g.wordBin, words.scratch.binned)
   const few = fill(words.scratch.read_short, { n })
@@ -33,9 +35,17 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
   const room = g.end - g.left - 0.9 * g.u
   // The longest wording that fits.
   const { written: one, written_short: short } = words.scratch
-  const pairs = [[long + left, one + right], [(left ? few : long) + left, short + right], [few + left, one + right], [few + left, short + right],
-    [few + left, right.slice(3) || short]]
-  const [read, written] = pairs.find((pair) => width(pair[0]) + width(pair[1]) < room && width(pair[0]) < Math.max(g.readEnd - g.left, 8 * g.u)) ?? pairs[4]
+  const pairs = [
+    [long + left, one + right],
+    [(left ? few : long) + left, short + right],
+    [few + left, one + right],
+    [few + left, short + right],
+    [few + left, right.slice(3) || short],
+  ]
+  const [read, written] =
+    pairs.find(
+      (pair) => width(pair[0]) + width(pair[1]) < room && width(pair[0]) < Math.max(g.readEnd - g.left, 8 * g.u),
+    ) ?? pairs[4]
   context.globalAlpha = phase === 'tokenise' || phase === 'queued' ? 0.4 : 1
   bracket(g.left, g.readEnd, palette.prefill)
   context.fillStyle = palette.prefill
@@ -51,7 +61,7 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
   context.globalAlpha = 1
 }
 
-/** A ruler in bytes, over the same columns. Where layers slide, bytes and columns part ways: then it counts columns' share. */
+/** A ruler in bytes, over the same columns. Where layers slide, it counts columns' share. */
 function drawBytes(context, g, { palette, trace }, y, bytes) {
   const each = trace.noteBytes * g.layers
   const most = (g.prompt + g.answers) * each
@@ -69,7 +79,7 @@ function drawBytes(context, g, { palette, trace }, y, bytes) {
 
 function drawTicks(context, g, palette, y, each, most) {
   const [unit, size] = most >= 1e9 ? ['GB', 1e9] : most >= 1e6 ? ['MB', 1e6] : ['KB', 1e3]
-  const step = niceStep((most / size) / (g.small ? 4 : 8))
+  const step = niceStep(most / size / (g.small ? 4 : 8))
   const digits = decimals(step)
   font(context, g, 0.78)
   context.fillStyle = palette.pencil
@@ -89,7 +99,8 @@ function drawTicks(context, g, palette, y, each, most) {
 }
 
 /** Decimals that multiples of `step` need. */
-export const decimals = (step) => [0, 1, 2, 3, 4].find((n) => Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) < 1e-6) ?? 4
+export const decimals = (step) =>
+  [0, 1, 2, 3, 4].find((n) => Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) < 1e-6) ?? 4
 
 /** 1, 2, 2.5 or 5 times a power of ten, not below `value`. */
 export function niceStep(value) {

@@ -15,7 +15,9 @@ export class Scratch {
     this.key = ''
   }
 
-  reset() { this.key = '' }
+  reset() {
+    this.key = ''
+  }
 
   /** Sizes the canvases and finds the geometry when anything it depends on has changed. */
   measure() {
@@ -55,7 +57,9 @@ export class Scratch {
     this.drawFormula(moment, written)
   }
 
-  clear(name) { this.contexts[name].clearRect(0, 0, this.g.width, this.g.height) }
+  clear(name) {
+    this.contexts[name].clearRect(0, 0, this.g.width, this.g.height)
+  }
 
   /**
    * What is on the paper at this moment. `dry` counts rows of prefill passes laid end to end (pass 0 layer 0, pass 0
@@ -72,7 +76,16 @@ export class Scratch {
     if (reading) extra = Math.floor(rows) * (pass.stop - pass.start) * position
     else if (step >= 0) extra = Math.floor(rows) * position
     const sliding = trace.facts?.window > 0 && state.columns > trace.facts.window
-    return { dryRows, wet, reading, steps, stepRows: step >= 0 ? rows : 0, step, bytes: state.kv_bytes + (sliding ? 0 : extra), measured: extra === 0 }
+    return {
+      dryRows,
+      wet,
+      reading,
+      steps,
+      stepRows: step >= 0 ? rows : 0,
+      step,
+      bytes: state.kv_bytes + (sliding ? 0 : extra),
+      measured: extra === 0,
+    }
   }
 
   drawNotes({ dryRows, steps }) {
@@ -86,7 +99,9 @@ export class Scratch {
   }
 
   /** Another part of the paper was read: the layers' scales have changed, so all marks have. */
-  rescaled(dry) { return dry.passes !== this.scene.trace.passes.length }
+  rescaled(dry) {
+    return dry.passes !== this.scene.trace.passes.length
+  }
 
   /** One layer of one pass. A column that two parts of the paper share is drawn again with both. */
   drawRow(context, index, options = {}) {
@@ -95,8 +110,10 @@ export class Scratch {
     const layer = index % trace.layers
     const first = this.g.columnOf(pass.start)
     const last = this.g.columnOf(pass.stop - 1)
-    if (this.g.span(first)[0] < pass.start) context.clearRect(this.g.x(first), this.g.y(layer), this.g.pitch, this.g.row)
-    for (let column = first; column <= last; column++) mark(context, this.g, trace, layer, column, pass.stop, palette.graphite, options)
+    if (this.g.span(first)[0] < pass.start)
+      context.clearRect(this.g.x(first), this.g.y(layer), this.g.pitch, this.g.row)
+    for (let column = first; column <= last; column++)
+      mark(context, this.g, trace, layer, column, pass.stop, palette.graphite, options)
   }
 
   /** The note of one written word in all layers. */
@@ -105,8 +122,10 @@ export class Scratch {
     const { notes } = this.contexts
     const position = trace.prompt + step
     const column = this.g.columnOf(position)
-    if (this.g.span(column)[0] < position) notes.clearRect(this.g.x(column), this.g.top, this.g.pitch, this.g.bottom - this.g.top)
-    for (let layer = 0; layer < trace.layers; layer++) mark(notes, this.g, trace, layer, column, position + 1, palette.decode, { boost: 0.22 })
+    if (this.g.span(column)[0] < position)
+      notes.clearRect(this.g.x(column), this.g.top, this.g.pitch, this.g.bottom - this.g.top)
+    for (let layer = 0; layer < trace.layers; layer++)
+      mark(notes, this.g, trace, layer, column, position + 1, palette.decode, { boost: 0.22 })
   }
 
   drawFormula({ state, pass, reading }, { bytes: now, measured }) {
@@ -114,20 +133,38 @@ export class Scratch {
     setText(parts.bytes, number(now))
     const provenance = measured ? kind : 'computed'
     if (this.provenance !== provenance) parts.bytesTag.replaceChildren(tag(words, (this.provenance = provenance)))
-    if (!trace.started) { setText(parts.formula, ''); setText(parts.formulaEnd, ''); return }
+    if (!trace.started) {
+      setText(parts.formula, '')
+      setText(parts.formulaEnd, '')
+      return
+    }
     const { facts } = trace
     const common = { heads: facts.kv_heads, size: facts.head_size, value: facts.value_bytes }
     const notes = now / trace.noteBytes
     const full = facts.layer_kinds.filter((layer) => layer === 'full').length
     const slides = facts.window > 0 && state.columns > facts.window
     let text
-    if (slides) text = fill(words.scratch.formula_window, { ...common, full, sliding: facts.layers - full, n: number(state.columns), window: number((notes - full * state.columns) / (facts.layers - full)) })
-    else if (reading && pass.start === 0) text = fill(words.scratch.formula, { ...common, layers: Math.round(notes / (pass.stop - pass.start)), n: number(pass.stop - pass.start) })
+    if (slides)
+      text = fill(words.scratch.formula_window, {
+        ...common,
+        full,
+        sliding: facts.layers - full,
+        n: number(state.columns),
+        window: number((notes - full * state.columns) / (facts.layers - full)),
+      })
+    else if (reading && pass.start === 0)
+      text = fill(words.scratch.formula, {
+        ...common,
+        layers: Math.round(notes / (pass.stop - pass.start)),
+        n: number(pass.stop - pass.start),
+      })
     else if (notes % facts.layers) text = fill(words.scratch.formula_notes, { ...common, n: number(notes) })
     else text = fill(words.scratch.formula, { ...common, layers: facts.layers, n: number(notes / facts.layers) })
     setText(parts.formula, now ? text : '')
     // The size of one note while notes are taken; afterwards what was set aside for the whole run.
-    const end = state.kv_allocated ? fill(words.scratch.reserved, { n: bytes(state.kv_allocated) }) : fill(words.scratch.mark, { n: number(trace.noteBytes) })
+    const end = state.kv_allocated
+      ? fill(words.scratch.reserved, { n: bytes(state.kv_allocated) })
+      : fill(words.scratch.mark, { n: number(trace.noteBytes) })
     setText(parts.formulaEnd, end)
   }
 }
@@ -137,5 +174,16 @@ function backKeyOf({ lens, view, trace }, { focus, phase, passIndex, rows, readi
   const word = view.word >= 0 && view.word < words ? view.word : focus
   const row = trace.prompt + word - 1
   const known = word >= 0 && lens.row(row) !== null
-  return [word, known, lens.key(row), lens.choice.sink, phase, passIndex, reading ? Math.floor(rows) : '', step, view.column, trace.passes.length].join()
+  return [
+    word,
+    known,
+    lens.key(row),
+    lens.choice.sink,
+    phase,
+    passIndex,
+    reading ? Math.floor(rows) : '',
+    step,
+    view.column,
+    trace.passes.length,
+  ].join()
 }

@@ -1,11 +1,10 @@
-/** The run to scale: waiting, tokenising, reading, one tick per word; TTFT and TPOT over it, the model's clock below. */
+/** The run to scale: waiting, tokenising, reading, one tick per word; TTFT and TPOT above, the model's clock below. */
 import { fill, tag } from '../dom.js'
 import { duration, visible } from '../text.js'
 import { font } from './marks.js'
 import { decimals, niceStep } from './ruler.js'
 import { time } from './headline.js'
-
-const LONGEST_WAIT = 0.4 // a wait that takes more than this share of the whole is drawn as a quarter, and marked
+import { axisOf } from './axis.js'
 
 export class Timeline {
   constructor(scene) {
@@ -32,7 +31,7 @@ export class Timeline {
     this.context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, over * devicePixelRatio, 0)
     const top = 1.55 * u
     const bar = 1.2 * u
-    this.g = { u, small, width, height, end, top, bar, axis: top + bar + 1.22 * u, ...this.axis(width, end) }
+    this.g = { u, small, width, height, end, top, bar, axis: top + bar + 1.22 * u, ...axisOf(trace, width, end) }
   }
 
   /** While a run is live its end is not known: the axis ends a little later, and grows in steps. */
@@ -41,20 +40,9 @@ export class Timeline {
     return this.axisEnd
   }
 
-  axis(width, end) {
-    const { trace } = this.scene
-    const begun = trace.started ? trace.started.at - trace.started.tokenise_seconds : trace.waits.length ? end : 0
-    const folded = trace.started && begun > LONGEST_WAIT * end
-    if (!folded) return { begun, folded, x: (t) => (t / end) * width, t: (x) => (x / width) * end }
-    const edge = width / 4
-    return {
-      begun, folded,
-      x: (t) => (t < begun ? (t / begun) * edge : edge + ((t - begun) / (end - begun)) * (width - edge)),
-      t: (x) => (x < edge ? (x / edge) * begun : begun + ((x - edge) / (width - edge)) * (end - begun)),
-    }
+  timeAt(x) {
+    return this.g ? this.g.t(x) : 0
   }
-
-  timeAt(x) { return this.g ? this.g.t(x) : 0 }
 
   draw(moment) {
     this.measure()
@@ -104,7 +92,8 @@ export class Timeline {
     c.setLineDash([])
     const label = g.folded ? words.time.not_to_scale : words.time.queue
     font(c, g, 0.84)
-    if (c.measureText(label).width < g.x(g.begun) - 0.4 * g.u) this.label(label, 0.2 * g.u, g.top + g.bar + g.u, palette.pencil)
+    if (c.measureText(label).width < g.x(g.begun) - 0.4 * g.u)
+      this.label(label, 0.2 * g.u, g.top + g.bar + g.u, palette.pencil)
     if (!g.folded) return
     c.strokeStyle = palette.ink
     for (const shift of [-4, 2]) {
@@ -143,7 +132,13 @@ export class Timeline {
     for (const word of trace.words.slice(0, words)) {
       const step = trace.steps[word.index - 1]
       const text = word.token.special ? '■' : visible(word.token.text).slice(0, 16)
-      font(c, g, word.token.special ? 0.8 : g.small ? 0.84 : 1.04, word.token.special ? '400' : 'italic 400', '"Exam Serif", "Noto Serif", serif')
+      font(
+        c,
+        g,
+        word.token.special ? 0.8 : g.small ? 0.84 : 1.04,
+        word.token.special ? '400' : 'italic 400',
+        '"Exam Serif", "Noto Serif", serif',
+      )
       const width = c.measureText(text).width
       const x = step ? (g.x(step.a) + g.x(word.at)) / 2 : g.x(word.at) - width / 2 - 2
       if (x - width / 2 < free || x + width / 2 > g.width) continue
@@ -254,7 +249,9 @@ export class Timeline {
     c.fill()
     parts.time.setAttribute('aria-valuemax', g.end.toFixed(4))
     parts.time.setAttribute('aria-valuenow', t.toFixed(4))
-    parts.time.setAttribute('aria-valuetext', fill(words.time.at, { time: duration(t).join(' '), what: parts.headline.textContent }))
+    parts.time.setAttribute(
+      'aria-valuetext',
+      fill(words.time.at, { time: duration(t).join(' '), what: parts.headline.textContent }),
+    )
   }
 }
-

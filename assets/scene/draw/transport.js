@@ -1,0 +1,52 @@
+/** The row of the player: what plays and how fast, which model ran where; and the moment, told to the page. */
+import { fill, setFlag, setText } from '../dom.js'
+
+const PATIENCE = 400 // milliseconds the clock stands still before the page is told
+
+export class Transport {
+  constructor(scene) {
+    this.scene = scene
+    this.told = ''
+  }
+
+  draw() {
+    const { parts, player, words, trace, run } = this.scene
+    const on = player.playing || player.following
+    setFlag(parts.go, 'data-on', on)
+    parts.go.setAttribute('aria-label', on ? words.player.pause : words.player.play)
+    const speed = player.following ? 1 : player.speed
+    for (const each of parts.speeds.children) each.setAttribute('aria-pressed', Number(each.dataset.speed) === speed)
+    parts.link.disabled = !run
+    setFlag(parts.root, 'data-empty', !trace.events.length)
+    if (trace.started) setText(parts.run, this.provenance(trace.started))
+    this.tell()
+  }
+
+  provenance({ facts, settings }) {
+    const { words, summary, kind } = this.scene
+    const { sampled, greedy, run, run_recorded } = words.provenance
+    return fill(kind === 'recorded' ? run_recorded : run, {
+      model: facts.model,
+      device: facts.device_name || facts.device,
+      dtype: facts.dtype,
+      date: summary?.created?.slice(0, 10) ?? '',
+      choice: settings.temperature > 0 ? fill(sampled, settings) : greedy,
+    })
+  }
+
+  /** A moment on which the clock stands still, and the lens it is looked at with: the page may keep it. */
+  tell() {
+    const { lens, run, trace, player, options } = this.scene
+    const still = run && trace.finished && !player.playing && !player.following
+    const moment = { run, at: Math.ceil(player.t * 1e6) / 1e6, layer: lens.choice.layer, head: lens.choice.head }
+    const key = still ? JSON.stringify(moment) : ''
+    if (key === this.told) return
+    this.told = key
+    clearTimeout(this.timer)
+    if (still) this.timer = setTimeout(() => options.onMoment(moment), PATIENCE)
+  }
+
+  close() {
+    clearTimeout(this.timer)
+  }
+}

@@ -124,17 +124,21 @@ def test_two_people_do_not_disturb_each_other(app: App, visit: Visit) -> None:
 def test_a_link_shows_its_moment_after_a_restart(app: App, visit: Visit) -> None:
     room = Room(visit(app.address))
     room.ask(example="open-book")
-    run, events = room.moment.run, app.lines(room.moment.run)
-    fourth = [event["at"] for event in events if event["type"] == "chose"][3]
+    room.page.locator("[data-do=home]").click()
+    while room.moment.chosen < 4:
+        room.page.locator("[data-do=forward]").click()
+    left = room.moment
+    room.page.wait_for_url(re.compile(rf"run={left.run}.*at={left.at:.3f}"))
+    link = room.page.url
+    room.page.close()
     app.stop()
     app.start(ready=False)
-    there = Room(visit(f"{app.address}/?run={run}&at={fourth:.6f}&layer=16&head=3&lang=zh"))
-    moment = there.until(f"m.run === '{run}' && m.chosen > 0")
-    assert (moment.chosen, moment.columns) == (4, moment.prompt + 3)
-    assert moment.at == pytest.approx(fourth, abs=1e-6)
-    assert moment.text == "".join(
-        event["text"] for event in events if event["type"] == "wrote" and event["at"] <= fourth
-    )
+    there = Room(visit(f"{link}&lang=zh"))
+    there.until(f"m.run === '{left.run}' && m.at > 0")
+    moment = there.moment
+    for name in ("phase", "chosen", "columns", "kvBytes", "text", "prompt", "ttft", "tpot"):
+        assert moment.data[name] == left.data[name], name
+    assert moment.at == pytest.approx(left.at, abs=2e-6)
     assert there.page.locator("html").get_attribute("lang") == "zh-CN"
     app.wait()
 

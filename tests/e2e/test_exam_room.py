@@ -219,6 +219,9 @@ def test_language_and_light_change_and_the_exam_stays(room: Room) -> None:
     page.get_by_role("button", name="切换到深色").click()
     expect(page.locator(".exam-scene")).to_have_attribute("data-theme", "dark")
     assert room.moment.run == run
+    page.locator("a.brand").click()
+    page.wait_for_url(f"**/?*run={run}*")
+    assert room.until("m.reason").run == run, "a click in the bar takes the run along"
     page.reload()
     page.wait_for_selector("[data-ready=true]")
     expect(page.locator(".exam-scene")).to_have_attribute("data-theme", "dark")

@@ -209,8 +209,8 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def unrouted(request: Request, error: HTTPException) -> Response:
-        code = {404: "no_route", 405: "wrong_method"}.get(error.status_code, "not_json")
-        return response(Refusal(code), request.scope)
+        refusal = Refusal({404: "no_route", 405: "wrong_method"}.get(error.status_code, "not_json"))
+        return response(refusal, request.scope)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:

@@ -45,6 +45,10 @@ REFUSED: dict[str, tuple[Callable[[], PreTrainedConfig], str]] = {
         lambda: FalconConfig(vocab_size=384, hidden_size=32, num_hidden_layers=3, num_attention_heads=4),
         "0/3 attention layers",
     ),
+    "another kind of layer": (
+        lambda: LlamaConfig(**GROUPED, layer_types=["chunked_attention"] * 3),
+        "chunked_attention",
+    ),
     "both ways": (lambda: Gemma3TextConfig(**GROUPED, head_dim=8, use_bidirectional_attention=True), "logits differ"),
 }
 HONOURED: dict[str, Callable[[], PreTrainedConfig]] = {

@@ -10,9 +10,11 @@ import torch
 
 from engine import clock, invariants
 from engine import run as story
+from engine.cache import RunCache
 from engine.clock import Marks
 from engine.codec import from_json, to_json
 from engine.run import complete
+from engine.tap import Pass
 from engine.trace import Chose, Decoded, Event, Finished, Layer, Prefilled, Trace, Wrote, norm_byte, norm_of, state_at
 from tests.engine import tiny
 
@@ -97,6 +99,21 @@ def test_what_listening_costs_is_not_the_models_time() -> None:
     assert marks.mark() == 0.5
     marks.mark()
     assert list(marks.seconds()) == [1.0, 0.5, 1.5]
+
+
+def test_a_pass_does_not_count_what_its_listener_does() -> None:
+    """A fake clock that moves in the listener only: no layer took any time."""
+    time = [0.0]
+    model = tiny.model("llama")
+
+    def listen(layer: int, seconds: float) -> None:
+        time[0] += 1.0
+
+    one = Pass([RunCache(model.shape, 3)], 3, listen)
+    one.marks = Marks(model.shape.device, lambda: time[0])
+    model.forward([[5, 6, 7]], one)
+    one.marks.mark()
+    assert time == [3.0] and list(one.marks.seconds()) == [0.0] * 4
 
 
 def test_only_a_run_that_is_said_to_be_cold_is_cold() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from engine.explore import heads_for_pair, logit_lens, sampled_rows
 from engine.lens import quantise
 from engine.looks import FULL, Looks
 from engine.run import Run
@@ -66,4 +67,11 @@ def copying_head(run: Run, positions: Tensor, weights: Tensor) -> tuple[int, int
     return layer, head
 
 
-JOBS: dict[str, Job] = {"attention": attention, "map": attention_map, "looks": looks}
+JOBS: dict[str, Job] = {
+    "attention": attention,
+    "map": attention_map,
+    "looks": looks,
+    "heads_for_pair": heads_for_pair,
+    "sampled_rows": sampled_rows,
+    "logit_lens": logit_lens,
+}

@@ -31,6 +31,10 @@ class Lens:
     def length(self) -> int:
         return self._tape.length
 
+    @property
+    def layers(self) -> int:
+        return self._shape.layers
+
     def rows(self, layer: int, start: int, stop: int, head: int | None = None) -> Tensor:
         """Rows [start, stop) of one layer, fp32 `(heads, stop - start, stop)`; a single head gives `(1, …)`."""
         self._check(layer, head, stop - 1)

@@ -21,6 +21,7 @@ from engine.settings import Refusal, Settings
 from service.bounds import check_text
 from service.core import Service
 from service.errors import as_json, language, response
+from service.explore import Layer, Row, add_explore
 from service.guard import Guard
 
 _DOCUMENT = Path(__file__).parents[1] / "docs" / "api.md"
@@ -47,9 +48,7 @@ _RUN_SCHEMA = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": _RUN_REQUEST.json_schema()}}}
 }
 
-Layer = Annotated[int, Query(ge=0, le=10**6, description="from 0")]
 Head = Annotated[int | None, Query(ge=0, le=10**6, description="from 0; without it the mean over the layer's heads")]
-Row = Annotated[int, Query(ge=0, le=10**8, description="the query's position, from 0")]
 
 
 def create(service: Service, lan: bool = False) -> Guard:
@@ -63,6 +62,7 @@ def create(service: Service, lan: bool = False) -> Guard:
     )
     _add_runs(app, service)
     _add_weights(app, service)
+    add_explore(app, service)
     _add_rest(app, service)
     _add_errors(app)
     return Guard(app, lan)

@@ -16,6 +16,7 @@ _STATUS = {
     "origin_refused": 403,
     "terms_not_accepted": 403,
     "no_route": 404,
+    "layers_not_kept": 404,
     "not_kept": 404,
     "row_not_recorded": 404,
     "unknown_run": 404,

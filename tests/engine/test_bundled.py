@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from engine import clock, weights
 from engine import run as story
+from engine.explore import pair_of, said_by_layers
 from engine.model import LanguageModel, load
 from engine.run import Run, complete
 from engine.settings import Settings
@@ -155,3 +156,31 @@ def test_control_tokens_and_the_templates_three_marks(text: Text) -> None:
     assert sum(token.text == MARK for token in as_text.tokens if token.special) == 3
     assert sum(token.text == MARK for token in as_control.tokens if token.special) == 4
     assert len(as_text.flagged) == len(as_control.flagged) == 1
+
+
+@pytest.mark.parametrize(("how", "found", "weight"), [("raw", (16, 3), 0.73), ("chat", (13, 8), 0.67)])
+def test_the_head_that_joins_it_and_the_orange_is_found(
+    bundled: LanguageModel, how: str, found: tuple[int, int], weight: float
+) -> None:
+    run = exam(bundled, ORANGE, mode=how, max_new_tokens=1)
+    complete(run)
+    pieces = [token.text for token in run.prompt.tokens]
+    ranked = pair_of(run.lens, pieces.index(" it"), pieces.index(" orange"))
+    assert ranked[0][:2] == found and ranked[0][2] == pytest.approx(weight, abs=0.01)
+    assert sum(value for *_, value in ranked) / len(ranked) < 0.06, "the mean of all heads shows nothing"
+
+
+def test_a_paper_of_4096_tokens_has_every_row_and_a_map(bundled: LanguageModel) -> None:
+    run = exam(bundled, "The cat sat. " * 1024, mode="raw", max_new_tokens=1)
+    complete(run)
+    whole = run.lens.map(16, 3)
+    assert whole.shape == (4096, 4096) and run.lens.length == 4096
+    for row in (0, 1, 2048, 4095):
+        torch.testing.assert_close(whole[row, : row + 1], run.lens.row(16, 3, row), atol=1e-6, rtol=0)
+        assert not whole[row, row + 1 :].any()
+
+
+def test_what_the_layers_would_have_said_ends_in_what_the_model_said(sat: Run) -> None:
+    said = said_by_layers(sat)
+    assert len(said["layers"]) == 30 and said["token"] == sat.chosen[0]
+    assert said["layers"][-1]["rank"] == 0 < said["layers"][0]["rank"]

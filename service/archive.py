@@ -130,6 +130,11 @@ class Archive:
     def recordings(self) -> list[Summary]:
         return [saved.summary.short() for saved in self._recordings.values()]
 
+    def lens_of(self, weights_sha256: str) -> Lens | None:
+        """The layer and head that a recording of the same weights is looked at with: a live run's first choice."""
+        headers = (saved.file.header for saved in self._recordings.values())
+        return next((each.lens for each in headers if each.weights_sha256 == weights_sha256 and each.lens), None)
+
     def owned(self, owner: str) -> list[Summary]:
         """That owner's finished runs, newest first."""
         mine = [entry.summary for entry in self._entries.values() if entry.owner == owner]

@@ -214,7 +214,8 @@ class Service:
                 self.models.loading(model, fields.get("progress"), fields.get("what", ""))
             case "ready":
                 self.models.loaded(model)
-                self.runs.model_ready(model, fields["facts"], _lens(fields.get("lens")))
+                facts = fields["facts"]
+                self.runs.model_ready(model, facts, self.archive.lens_of(facts.weights_sha256))
             case "refused":
                 refusal = Refusal(fields["code"], **fields["values"])
                 self.models.refused(model, refusal)

@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from engine.catalogue import MODELS
 from engine.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
 from views import lessons, place
 from views.words import area, say
@@ -36,6 +37,10 @@ def payload(run: str) -> dict[str, Any]:
         "errors": area("errors"),
         "missing": say("exam_room.scene_missing"),
         "examples": lessons.examples(place.lang()),
+        "models": {
+            model.name: {"title": model.title, "parameters": model.parameters, "bits": model.bits}
+            for model in MODELS.values()
+        },
         "limits": {"characters": MAX_PROMPT_CHARACTERS, "new_tokens": MAX_NEW_TOKENS},
     }
 

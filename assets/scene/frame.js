@@ -124,7 +124,7 @@ export function buildFrame(words) {
   parts.decodeNote = answer.querySelector('.note')
   answer.append(
     keep('lines', el('div', { class: 'lines', tabindex: 0, role: 'group', 'aria-label': words.answer.title })),
-    keep('small', el('p', { class: 'small', hidden: true }, words.answer.small)),
+    keep('small', el('p', { class: 'small', hidden: true })),
     keep('candidates', el('div', { class: 'cands' })),
   )
 

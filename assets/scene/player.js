@@ -5,6 +5,7 @@
 import { stops } from './moment.js'
 
 export const SPEEDS = [1, 0.1, 0.05, 0.02, 0.01]
+const PAUSE = 50 // milliseconds between two frames while following: a browser on the model's own cores slows it down
 
 export class Player {
   constructor(trace, onFrame, calm = false) {
@@ -16,6 +17,8 @@ export class Player {
     this.playing = false
     this.following = false
     this.frame = 0
+    this.drawn = 0
+    this.later = 0
     this.timer = 0
   }
 
@@ -37,10 +40,23 @@ export class Player {
     this.draw()
   }
 
-  /** Draws in the next frame, once however often it is asked. */
+  /** Draws once however often it is asked: in the next frame, or while following at most every `PAUSE`. */
   draw() {
+    if (this.frame) return
+    const wait = this.following ? PAUSE - (performance.now() - this.drawn) : 0
+    if (wait > 0) {
+      this.later ||= setTimeout(() => this.request(), wait)
+      return
+    }
+    this.request()
+  }
+
+  request() {
+    clearTimeout(this.later)
+    this.later = 0
     this.frame ||= requestAnimationFrame((now) => {
       this.frame = 0
+      this.drawn = performance.now()
       if (this.playing && !this.calm) this.advance(now)
       this.onFrame(this.t)
     })
@@ -97,6 +113,7 @@ export class Player {
 
   close() {
     this.stop()
+    clearTimeout(this.later)
     cancelAnimationFrame(this.frame)
   }
 }

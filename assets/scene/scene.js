@@ -138,7 +138,7 @@ export class Scene {
 
   begin({ facts, settings }, { layer, head }) {
     const lens = this.summary?.lens ??
-      this.knownLens(settings.prompt) ?? { layer: Math.round((facts.layers - 1) * 0.75), head: null }
+      this.known(settings.prompt)?.lens ?? { layer: Math.round((facts.layers - 1) * 0.75), head: null }
     const asked =
       layer === undefined || layer === null
         ? lens
@@ -151,13 +151,26 @@ export class Scene {
     this.reset()
     this.controls.fillLens()
     this.actions.draw()
+    if (asked === lens && !this.summary?.lens && !this.known(settings.prompt)?.lens) this.learnLens(this.trace)
   }
 
-  /** The layer and head worth looking with, when the paper is one of the examples. */
-  knownLens(prompt) {
-    return this.options.examples.find(
-      (each) => each.lens && [each, ...(each.variants ?? [])].some(({ settings }) => settings.prompt === prompt),
-    )?.lens
+  /** A run's summary names the head to look with once the engine has it; a choice made meanwhile stays. */
+  async learnLens(trace) {
+    const { layer, head } = this.lens.choice
+    const summary = await this.source.summary().catch(() => null)
+    const untouched = this.lens.choice.layer === layer && this.lens.choice.head === head
+    if (this.closed || trace !== this.trace || !summary?.lens || !untouched) return
+    this.lens.choose(summary.lens)
+    this.controls.fillLens()
+    this.redraw()
+  }
+
+  /** The example, or the variant of one, that asks `prompt`; a variant is looked at as its example is. */
+  known = (prompt) => {
+    for (const each of this.options.examples ?? [])
+      for (const form of [each, ...(each.variants ?? [])])
+        if (form.settings.prompt === prompt) return { lens: each.lens, ...form }
+    return undefined
   }
 
   finish({ at }, over) {

@@ -1,5 +1,5 @@
 /** The answer sheet: words appear as the pen writes them, their ink shows their probability. */
-import { el, svg } from '../dom.js'
+import { el, fill, setText, svg } from '../dom.js'
 import { beginsWord, percent, visible } from '../text.js'
 
 const SIZES = ['large', 'middle', 'dense']
@@ -154,10 +154,21 @@ export class Answer {
     this.drawPen(moment)
   }
 
-  /** Beside a finished answer of the bundled model stands why it may be wrong. */
-  drawSmall({ phase }) {
-    const { parts, trace } = this.scene
-    parts.small.hidden = !(phase === 'end' && trace.words.length > 0 && /smollm2-135m/i.test(trace.facts.model))
+  /** Beside a finished answer stands why it is wrong, or may be; beside one known to be right, nothing. */
+  drawSmall({ phase, state }) {
+    const { parts, trace, words, options, known } = this.scene
+    const model = options.models?.[trace.facts?.model]
+    const right = known(trace.started?.settings.prompt)?.right?.length
+      ? known(trace.started.settings.prompt).right.some((answer) => state.text.includes(answer))
+      : null
+    parts.small.hidden = !(phase === 'end' && trace.words.length > 0 && model) || right === true
+    if (parts.small.hidden) return
+    const parameters = new Intl.NumberFormat(words.lang, {
+      notation: 'compact',
+      compactDisplay: 'long',
+      maximumSignificantDigits: 3,
+    }).format(model.parameters)
+    setText(parts.small, fill(right === false ? words.answer.wrong : words.answer.small, { ...model, parameters }))
   }
 
   /** An answer that begins in a script from right to left is written that way. */

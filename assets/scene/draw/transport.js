@@ -18,7 +18,7 @@ export class Transport {
     for (const each of parts.speeds.children) each.setAttribute('aria-pressed', Number(each.dataset.speed) === speed)
     parts.link.disabled = !run
     setFlag(parts.root, 'data-empty', !trace.events.length)
-    if (trace.started) setText(parts.run, this.provenance(trace.started))
+    setText(parts.run, trace.started ? this.provenance(trace.started) : '')
     this.tell()
   }
 
@@ -26,7 +26,7 @@ export class Transport {
     const { words, summary, kind } = this.scene
     const { sampled, greedy, run, run_recorded } = words.provenance
     return fill(kind === 'recorded' ? run_recorded : run, {
-      model: facts.model,
+      model: this.scene.options.models?.[facts.model]?.title ?? facts.model,
       device: facts.device_name || facts.device,
       dtype: facts.dtype,
       date: summary?.created?.slice(0, 10) ?? '',

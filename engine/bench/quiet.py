@@ -24,8 +24,14 @@ def undisturbed() -> Iterator[None]:
             gc.enable()
 
 
+BUSY = 0.1
+"""Cores kept busy by others from which on times are not to be trusted."""
+_BLUR = 0.05
+"""Seconds by which the two accounts of processor time may differ: both count in hundredths, sampled."""
+
+
 class Elsewhere:
-    """How much the processor did for others since this was made. Linux tells; elsewhere `cores` is None."""
+    """What the processor did for others since this was made. Linux tells; on other systems `cores` is None."""
 
     def __init__(self) -> None:
         self._begin = (time.monotonic(), _busy_seconds(), _own_seconds())
@@ -37,7 +43,13 @@ class Elsewhere:
         busy_now = _busy_seconds()
         if busy is None or busy_now is None:
             return None
-        return max(0.0, (busy_now - busy - (_own_seconds() - own)) / max(time.monotonic() - began, 1e-9))
+        others = busy_now - busy - (_own_seconds() - own)
+        return max(0.0, others - _BLUR) / max(time.monotonic() - began, _BLUR)
+
+    @property
+    def disturbing(self) -> bool:
+        """Whether that is more than times bear."""
+        return (self.cores or 0) > BUSY
 
 
 def _own_seconds() -> float:

@@ -18,8 +18,6 @@ LENGTHS = "128,1024,2048"
 ROUNDS = 7
 TOKENS = 32
 """Tokens per answer."""
-BUSY = 0.1
-"""Cores kept busy by others from which on times are not to be trusted."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
     library = Library(weights.resolve(options.model).folder, model)
     report = Bench(model, library, rounds, tokens, _progress).run(lengths)
     print(json.dumps(report.to_plain(), ensure_ascii=False, indent=2) if options.json else table(report, options.lang))
-    if (cores := report.machine["busy_elsewhere"] or 0) > BUSY:
-        print(say("command.bench.busy", options.lang, cores=f"{cores:.1f}"), file=sys.stderr)
+    if report.rounds["disturbed"]:
+        print(say("command.bench.busy", options.lang, **report.rounds), file=sys.stderr)
     return 0
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
-from engine.bench import measure
+from engine.bench import measure, quiet
 from engine.bench.measure import RATIOS, TOGETHER, alternate
 from engine.bench.papers import paper
 from engine.bench.quiet import Elsewhere
@@ -78,6 +78,7 @@ def test_spreads_hold_their_medians(report: dict[str, Any]) -> None:
     for row in report["rows"]:
         assert 0 < row["low_ms"] <= row["median_ms"] <= row["high_ms"]
         assert row["rounds"] == 2
+    assert report["rounds"]["kept"] == 10
     for spreads in report["spreads"].values():
         assert all(0 < low <= high for low, high in spreads.values())
 
@@ -127,11 +128,43 @@ def test_sides_take_turns_after_a_warm_up_and_nothing_is_collected_meanwhile() -
         order.append(name)
         return Timing(float(len(order)))
 
-    timings = alternate({"a": lambda: side("a"), "b": lambda: side("b")}, 3)
+    counts = dict.fromkeys(("kept", "repeated", "disturbed"), 0)
+    timings = alternate({"a": lambda: side("a"), "b": lambda: side("b")}, 3, counts)
     assert gc.isenabled()
     assert "".join(order) == "baabbaab"
     assert median(timing.ttft for timing in timings["a"]) == 6
     assert len(timings["b"]) == 3
+    assert counts == {"kept": 3, "repeated": 0, "disturbed": 0}
+
+
+def test_a_disturbed_round_is_measured_again_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = iter([False, True, True, True, True])
+
+    class Busy:
+        def __init__(self) -> None:
+            self.disturbing = next(busy)
+
+    monkeypatch.setattr(measure, "Elsewhere", Busy)
+    number = iter(range(100))
+    counts = dict.fromkeys(("kept", "repeated", "disturbed"), 0)
+    timings = alternate({"a": lambda: Timing(next(number))}, 2, counts)
+    assert [timing.ttft for timing in timings["a"]] == [1, 4]  # 0 warmed up; 2 and 3 were disturbed, and 4 as well
+    assert counts == {"kept": 2, "repeated": 2, "disturbed": 1}
+
+
+def test_others_are_seen_by_the_processors_own_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In ten seconds all cores worked 13 seconds, eleven of them for us."""
+    clock, busy, own = iter([100.0, 110.0]), iter([50.0, 63.0]), iter([7.0, 18.0])
+    monkeypatch.setattr(quiet, "_busy_seconds", lambda: next(busy))
+    monkeypatch.setattr(quiet, "_own_seconds", lambda: next(own))
+    monkeypatch.setattr(quiet.time, "monotonic", lambda: next(clock))
+    assert Elsewhere().cores == pytest.approx(0.2, abs=0.01)
+
+
+def test_where_nobody_tells_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet, "_busy_seconds", lambda: None)
+    elsewhere = Elsewhere()
+    assert elsewhere.cores is None and not elsewhere.disturbing
 
 
 def test_what_to_doubt_is_said(
@@ -144,7 +177,7 @@ def test_what_to_doubt_is_said(
     printed = capsys.readouterr()
     assert "eager attention with all its maps at 16 prompt tokens" in printed.out
     assert "lower is better, below 1 ours is" in printed.out
-    assert printed.err.endswith(say("command.bench.busy", cores="0.7") + "\n")
+    assert printed.err.endswith(say("command.bench.busy", kept=4, repeated=4, disturbed=4) + "\n")
 
 
 @pytest.mark.parametrize("given", ["", "a", "16,,24", "0", "16,90", "-5"])

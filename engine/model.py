@@ -188,8 +188,8 @@ def _facts(network: Any, config: Any, shape: Shape, name: str, sha256: str, reas
         threads=torch.get_num_threads(),
         versions=(
             ("python", platform.python_version()),
-            ("torch", torch.__version__),
-            ("transformers", transformers.__version__),
+            ("torch", str(torch.__version__)),
+            ("transformers", str(transformers.__version__)),
         ),
     )
 

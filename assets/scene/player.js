@@ -5,7 +5,11 @@
 import { stops } from './moment.js'
 
 export const SPEEDS = [1, 0.1, 0.05, 0.02, 0.01]
-const PAUSE = 50 // milliseconds between two frames while following: a browser on the model's own cores slows it down
+/**
+ * Milliseconds between two frames while following. The browser often sits on the model's own cores, and what it draws
+ * there the model waits for: on two cores each frame without a graphics card costs it some six milliseconds.
+ */
+const PAUSE = navigator.hardwareConcurrency <= 2 ? 80 : navigator.hardwareConcurrency <= 4 ? 40 : 16
 
 export class Player {
   constructor(trace, onFrame, calm = false) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import secrets
 import subprocess
 import sys
@@ -102,6 +103,19 @@ def test_loading_is_told_from_the_first_moment_on(engine: Engine, folder: str) -
     assert progress[0] == 0.0 and progress == sorted(progress)
     assert {message[2]["model"] for message in told} == {folder}
     assert told[-1][2]["facts"].layers == 3 and len(told[-1][2]["facts"].weights_sha256) == 64
+
+
+def test_what_it_says_is_understood_without_torch(engine: Engine, folder: str) -> None:
+    """Torch's own version is no plain string: whoever unpickled it loaded torch, a second and 200 MB."""
+    engine.say("submit", "plain", tiny.raw("ab", model=folder), time.perf_counter())
+    engine.finish("plain")
+    said = pickle.dumps(engine.heard)
+    reader = [
+        sys.executable,
+        "-c",
+        "import pickle, sys; pickle.load(sys.stdin.buffer); sys.exit('torch' in sys.modules)",
+    ]
+    assert subprocess.run(reader, input=said, cwd=ROOT, check=False).returncode == 0
 
 
 def test_an_exam_from_start_to_end_and_a_look_at_it(engine: Engine, folder: str) -> None:

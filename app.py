@@ -41,5 +41,6 @@ app = App(
     routes=[
         Mount("/api", create(_service, lan=bool(os.environ.get("OPEN_BOOK_EXAM_LAN")))),
         Mount("/scene", Static(_ROOT / "assets" / "scene")),
+        Mount("/stations", Static(_ROOT / "assets" / "stations")),
     ],
 )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Annotated, Any, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -32,6 +33,7 @@ for _kind in (
 _EVENT: TypeAdapter[trace.Event] = TypeAdapter(Annotated[trace.Event, Field(discriminator="type")])
 _SETTINGS: TypeAdapter[settings.Settings] = TypeAdapter(settings.Settings)
 _FACTS: TypeAdapter[trace.Facts] = TypeAdapter(trace.Facts)
+_TOKENS: TypeAdapter[tuple[trace.Token, ...]] = TypeAdapter(tuple[trace.Token, ...])
 
 
 def to_json(event: trace.Event) -> bytes:
@@ -53,6 +55,11 @@ def plain(value: settings.Settings | trace.Facts) -> dict[str, Any]:
     """Settings or facts as plain JSON values."""
     adapter = _SETTINGS if isinstance(value, settings.Settings) else _FACTS
     return cast(dict[str, Any], adapter.dump_python(value, mode="json"))  # type: ignore[arg-type]
+
+
+def plain_tokens(tokens: Iterable[trace.Token]) -> list[dict[str, Any]]:
+    """Tokens as plain JSON values, as an event's line holds them."""
+    return cast(list[dict[str, Any]], _TOKENS.dump_python(tuple(tokens), mode="json"))
 
 
 class _WithoutTitles(GenerateJsonSchema):

@@ -11,6 +11,7 @@ from torch import Tensor
 from engine.explore import heads_for_pair, logit_lens, sampled_rows
 from engine.lens import quantise
 from engine.looks import FULL, Looks
+from engine.pieces import tokenise, vocabulary
 from engine.run import Run
 from engine.settings import Refusal
 
@@ -74,4 +75,6 @@ JOBS: dict[str, Job] = {
     "heads_for_pair": heads_for_pair,
     "sampled_rows": sampled_rows,
     "logit_lens": logit_lens,
+    "tokenise": tokenise,
+    "vocabulary": vocabulary,
 }

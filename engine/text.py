@@ -67,6 +67,11 @@ class Text:
     def has_template(self) -> bool:
         return bool(self.tokenizer.chat_template)
 
+    @property
+    def size(self) -> int:
+        """One more than the highest id there is."""
+        return 1 + max(self._backend.get_vocab(with_added_tokens=True).values())
+
     def _bytes_of(self, index: int) -> bytes:
         """The bytes token `index` stands for; empty for an id without a piece (padded vocabularies)."""
         if index in self._added:

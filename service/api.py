@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Coroutine
 from contextlib import aclosing
@@ -13,16 +12,17 @@ from typing import Annotated, Any
 import anyio
 from fastapi import FastAPI, Query, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
 from engine.settings import Refusal, Settings
-from service.bounds import check_text
+from service.body import bad_field, parse
 from service.core import Service
 from service.errors import as_json, language, response
 from service.explore import Layer, Row, add_explore
 from service.guard import Guard
+from service.pieces import add_pieces
 
 _DOCUMENT = Path(__file__).parents[1] / "docs" / "api.md"
 _BINARY: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
@@ -63,6 +63,7 @@ def create(service: Service, lan: bool = False) -> Guard:
     _add_runs(app, service)
     _add_weights(app, service)
     add_explore(app, service)
+    add_pieces(app, service)
     _add_rest(app, service)
     _add_errors(app)
     return Guard(app, lan)
@@ -72,7 +73,7 @@ def _add_runs(app: FastAPI, service: Service) -> None:
     @app.post("/runs", status_code=201, openapi_extra=_RUN_SCHEMA)
     async def create_run(request: Request) -> dict[str, str]:
         """Start a run. Its id is a capability: whoever knows it can watch and stop it."""
-        values = _parse(await request.body())
+        values = parse(await request.body(), _RUN_REQUEST)
         settings = Settings(**{name: getattr(values, name) for name in Settings.__dataclass_fields__})
         return {"id": service.submit(settings, values.owner, values.keep)}
 
@@ -148,25 +149,6 @@ def _told(row: dict[str, Any], request: Request) -> dict[str, Any]:
     return {**row, "error": as_json(error, language(request.scope)) if error else None}
 
 
-def _parse(body: bytes) -> RunRequest:
-    """The request in a body. Raises `Refusal`: `not_json`, `lone_surrogate` or `bad_field`."""
-    try:
-        values = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Refusal("not_json") from None
-    for value in values.values() if isinstance(values, dict) else ():
-        if isinstance(value, str):
-            check_text(value)
-    try:
-        return _RUN_REQUEST.validate_json(json.dumps(values), strict=True)
-    except ValidationError as error:
-        raise _bad_field(error.errors()[0]["loc"]) from None
-
-
-def _bad_field(place: tuple[int | str, ...]) -> Refusal:
-    return Refusal("bad_field", field=".".join(str(part) for part in place)[:100] or "body")
-
-
 async def _stream(service: Service, websocket: WebSocket, run_id: str, start: int) -> None:
     """Send a run's lines until it is over or the watcher is gone, whichever comes first."""
     await websocket.accept()
@@ -205,7 +187,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return response(_bad_field(tuple(error.errors()[0]["loc"])[1:]), request.scope)
+        return response(bad_field(tuple(error.errors()[0]["loc"])[1:]), request.scope)
 
     @app.exception_handler(HTTPException)
     async def unrouted(request: Request, error: HTTPException) -> Response:

@@ -24,6 +24,7 @@ _STATUS = {
     "unfinished": 409,
     "body_too_large": 413,
     "prompt_too_long": 413,
+    "text_too_long": 413,
     "unexpected": 500,
     "engine_busy": 503,
     "engine_died": 503,

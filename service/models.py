@@ -78,7 +78,7 @@ class Models:
         if status.error is not None:
             raise status.error
         if status.state in ("absent", "fetching"):
-            raise Refusal(f"model_{status.state}", model=self._title(name))
+            raise Refusal(f"model_{status.state}", model=self.title(name))
         if name not in self._wanted:
             self._wanted.append(name)
         self._load(name)
@@ -93,7 +93,7 @@ class Models:
         if name not in self._known:
             raise Refusal("unknown_model", model=name, known=", ".join(self._known))
         if self._known[name].terms and not accept_terms:
-            raise Refusal("terms_not_accepted", model=self._title(name), terms=self._known[name].terms)
+            raise Refusal("terms_not_accepted", model=self.title(name), terms=self._known[name].terms)
         if self._status[name].state not in ("absent", "failed"):
             return
         self._status[name] = status = Status("fetching", 0.0, "fetch")
@@ -118,7 +118,7 @@ class Models:
             return refusal
         except Exception as error:  # noqa: BLE001 - whatever network or disk come up with is told as a sentence
             _log.exception("fetching %s failed", name)
-            return Refusal("fetch_failed", model=self._title(name), why=f"{type(error).__name__}: {error}"[:300])
+            return Refusal("fetch_failed", model=self.title(name), why=f"{type(error).__name__}: {error}"[:300])
         return None
 
     def _fetched(self, name: str, error: Refusal | None) -> None:
@@ -158,7 +158,7 @@ class Models:
         known, status = self._known.get(name), self._status[name]
         return {
             "name": name,
-            "title": self._title(name),
+            "title": self.title(name),
             "present": status.state in ("present", "loading", "loaded"),
             "default": name == self.default,
             "bytes": known.bytes if known else 0,
@@ -174,5 +174,6 @@ class Models:
             "error": status.error,
         }
 
-    def _title(self, name: str) -> str:
+    def title(self, name: str) -> str:
+        """What people call it."""
         return self._known[name].title if name in self._known else name

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from engine.words import Lang, area_words
 
@@ -24,6 +24,12 @@ def examples(lang: Lang) -> list[dict[str, Any]]:
     words = area_words("examples", lang)
     told = [_tell(example, words) for example in json.loads(_FILE.read_text("utf-8"))["examples"]]
     return sorted(told, key=lambda example: lang not in example["languages"])
+
+
+@cache
+def texts() -> list[dict[str, str]]:
+    """Texts to cut into tokens: `id` (its title is in the words of the page) and `text`."""
+    return cast("list[dict[str, str]]", json.loads((_FILE.parent / "texts.json").read_text("utf-8"))["texts"])
 
 
 def recording(lang: Lang) -> str:

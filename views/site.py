@@ -23,7 +23,7 @@ class Entry:
     group: str = ""
 
 
-ENTRIES = (Entry("exam_room"),)
+ENTRIES = (Entry("exam_room"), Entry("tokenise", "stations"), Entry("detokenise", "stations"))
 """In the order of the bar. The first is the default page and answers at `/`."""
 
 

@@ -1,4 +1,7 @@
-/** Keeps one scene per place on the page: mounts it once, then hands it each new state of its data. */
+/**
+ * Keeps one scene (or whatever `data.module` mounts in the same way) per place on the page: mounts it once, then hands
+ * it each new state of its data.
+ */
 
 const scenes = new WeakMap()
 
@@ -12,13 +15,13 @@ function remember({ run, at, layer, head }) {
   history.replaceState(history.state, '', `${location.pathname}?${query}`)
 }
 
-const from = (name) => import(new URL(`/scene/${name}`, location.origin))
+const from = (path) => import(new URL(path, location.origin))
 
 /** Streamlit also calls when the reader changes between light and dark: the scene is told which it is now. */
 async function mount(parent, options) {
   const element = parent.appendChild(document.createElement('div'))
   try {
-    const [{ mount }, { themeOf }] = await Promise.all([from('mount.js'), from('theme.js')])
+    const [{ mount }, { themeOf }] = await Promise.all([from(options.module ?? '/scene/mount.js'), from('/scene/theme.js')])
     const lit = (options) => ({ ...options, theme: themeOf(element) })
     const scene = mount(element, lit(options))
     return { update: (options) => scene.update(lit(options)), destroy: () => scene.destroy() }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
 
 from engine import weights
 from engine.settings import Refusal
@@ -185,7 +186,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(f"{error}"))
-        page.on("console", lambda told: complaints.append(told.text) if told.type == "error" else None)
+        page.on("console", lambda told: complaints.append(told.text) if told.type == "error" and ours(told) else None)
         page.on("dialog", lambda dialog: (complaints.append(f"dialog {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: complaints.append(request.url) if not local(request.url) else None)
         page.goto(address)
@@ -195,6 +196,13 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert not complaints
+
+
+def ours(told: ConsoleMessage) -> bool:
+    """Whether an error in the console is a fault of ours. Two kinds are only the browser's note of an answer: refusals
+    of the service, which a page tells in words; and Streamlit's, which at a deep link looks for its server below it."""
+    url, refused = told.location["url"], re.search(r"status of (413|422|503) ", told.text)
+    return "/_stcore/" not in url and not (refused and "/api/" in url)
 
 
 def local(url: str) -> bool:

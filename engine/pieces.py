@@ -1,0 +1,91 @@
+"""Text cut into tokens, and the vocabulary searched, beside any run. Jobs as in `engine.jobs`: light work on the CPU.
+
+A tokenizer is a megabyte or two of a model: that of a model on this machine is read without loading its weights.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from transformers import AutoTokenizer
+
+from engine import clock, weights
+from engine.settings import Refusal, Settings, check_text
+from engine.text import Text
+from engine.trace import Token
+
+if TYPE_CHECKING:
+    from engine.process import EngineProcess
+
+MAX_CHARACTERS = 20_000
+"""Bound on a text that is cut while somebody types."""
+
+MAX_QUERY = 100
+"""Bound on what is searched for in a vocabulary, in characters."""
+
+HITS = 50
+"""Most pieces told of one search."""
+
+
+def tokenise(
+    engine: EngineProcess, model: str, text: str, control: Literal["text", "control"], mode: Literal["chat", "raw"]
+) -> dict[str, Any]:
+    """`text` as `model` would get it: `{"text", "tokens", "own_start", "own_stop", "flagged"}` as in
+    `engine.trace.Started`, and `seconds`, measured around the cutting alone.
+
+    Raises `Refusal`: `text_too_long`, `lone_surrogate`, `model_not_ready`, `no_chat_template`.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise Refusal("text_too_long", characters=len(text), bound=MAX_CHARACTERS)
+    check_text(text)
+    tokenizer = text_of(engine, model)
+    settings = Settings(text, mode=mode, control=control)
+    begin = clock.now()
+    prompt = tokenizer.prompt(settings)
+    seconds = clock.now() - begin
+    return {
+        "text": prompt.text, "tokens": prompt.tokens, "own_start": prompt.own_start, "own_stop": prompt.own_stop,
+        "flagged": prompt.flagged, "seconds": seconds,
+    }  # fmt: skip
+
+
+def vocabulary(engine: EngineProcess, model: str, query: str) -> dict[str, Any]:
+    """Pieces that hold `query`, the closest first, at most `HITS` of them: `{"hits": [Token, …], "found", "size"}`.
+
+    A whole number also finds the piece of that id. `found` counts all of them, `size` is the vocabulary's. Spans
+    are empty: a piece of a vocabulary covers no text. Raises `Refusal`: `text_too_long`, `model_not_ready`.
+    """
+    if len(query) > MAX_QUERY:
+        raise Refusal("text_too_long", characters=len(query), bound=MAX_QUERY)
+    text = text_of(engine, model)
+    pieces = _pieces(text)
+    found = [index for index, piece in enumerate(pieces) if query and query in piece]
+    found.sort(key=lambda index: (pieces[index].strip() != query.strip(), len(pieces[index]), index))
+    if query.isascii() and query.isdigit() and int(query) < len(pieces):
+        found = [int(query), *(index for index in found if index != int(query))]
+    hits = [
+        Token(index, pieces[index], text.bytes_of(index), 0, 0, index in text.control_ids) for index in found[:HITS]
+    ]
+    return {"hits": hits, "found": len(found), "size": len(pieces)}
+
+
+def text_of(engine: EngineProcess, model: str) -> Text:
+    """The tokenizer of a model that is loaded, or of a known one that is ready to load. Raises `model_not_ready`."""
+    if model in engine.models:
+        return engine.models[model].text
+    if model in weights.MODELS and weights.present(model):
+        return _read(weights.folder(model))
+    raise Refusal("model_not_ready", model=model)
+
+
+@lru_cache(maxsize=4)
+def _read(folder: Path) -> Text:
+    return Text(AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True))
+
+
+@lru_cache(maxsize=4)
+def _pieces(text: Text) -> tuple[str, ...]:
+    """Every id's piece as a person reads it."""
+    return tuple(text.piece(index) for index in range(text.size))

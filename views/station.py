@@ -1,0 +1,52 @@
+"""A station's page: the analogy, the thing itself, something to try, one line to remember, where the analogy stops.
+
+`assets/stations/NAME.js` draws it, in the frame of `assets/stations/station.js` and in the scene's own looks; it is
+mounted as the scene is (`views.scene`). All stations tell of the run in the address, or of a recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from views import desk, lessons, place
+from views.words import area, say
+
+_station = st.components.v2.component(
+    "station", js=(Path(__file__).parent.parent / "assets" / "frame" / "scene.js").read_text("utf-8")
+)
+
+
+def show(name: str, more: Mapping[str, Any] | None = None) -> None:
+    """Mount the station; `more` is what only this one is told. A run that is chosen in it becomes the page's run."""
+    run = place.here().run
+    if place.malformed() or (run and not desk.knows(run)):
+        st.warning(say("exam_room.run_unknown"))
+        run = None
+
+    def follow() -> None:
+        """Before the script runs: another run, from its beginning, in the language chosen."""
+        chosen = place.parse({"run": st.session_state[name].run}).run
+        place.go(place.Place(run=chosen, lang=place.here().lang))
+
+    _station(
+        key=name, data={**payload(name, run or lessons.recording(place.lang())), **(more or {})}, on_run_change=follow
+    )
+
+
+def payload(name: str, run: str) -> dict[str, Any]:
+    """What a station is told, in full each time."""
+    here = place.here()
+    return {
+        "module": f"/stations/{name}.js",
+        "lang": place.lang(),
+        "run": run,
+        "moment": here.moment if here.run == run else {},
+        "words": {**area("stations"), **area(name)},
+        "scene": area("scene"),
+        "errors": area("errors"),
+        "missing": say("stations.missing"),
+    }

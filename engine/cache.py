@@ -55,6 +55,18 @@ class RunCache:
         self.keys[layer][:, self.length : stop] = key
         self.values[layer][:, self.length : stop] = value
 
+    def next_position(self) -> tuple[Tensor, ...]:
+        """Where the next position's K and V go, per layer: views `(2, kv_heads, head_size)`, all made in one call."""
+        return self._kv[:, :, :, self.length].unbind()
+
+    def seen_next(self) -> list[tuple[Tensor, Tensor]]:
+        """K and V that the next position sees, itself included, per layer: views `(1, kv_heads, seen, head_size)`."""
+        stop = self.length + 1
+        both = self._kv[..., :stop, :].flatten(0, 1)[:, None].unbind()
+        starts = [max(0, stop - window) if window else 0 for window in self.shape.windows]
+        pairs = zip(both[::2], both[1::2], starts, strict=True)
+        return [(key[:, :, start:], value[:, :, start:]) if start else (key, value) for key, value, start in pairs]
+
     def snapshot(self) -> KV:
         allocated = self._kv.numel() * self._kv.element_size()
         return KV(self.length, self.shape.bytes_at(self.length), allocated)

@@ -108,10 +108,11 @@ class ReadNotes(RunCache):
         self.shape = cache.shape
         self.capacity = cache.capacity
         self.length = length
-        self.keys, self.values = cache.keys, cache.values
+        self._kv, self.keys, self.values = cache._kv, cache.keys, cache.values
 
-    def write(self, layer: int, key: Tensor, value: Tensor) -> None:
-        """Nothing: what would be written is what was written when the model read it."""
+    def next_position(self) -> tuple[Tensor, ...]:
+        """Places that are thrown away: what would be written is what was written when the model read it."""
+        return tuple(torch.empty_like(place) for place in super().next_position())
 
 
 @torch.inference_mode()

@@ -67,13 +67,20 @@ class Pass(Cache):
         self.marks = Marks(caches[0].shape.device)
         self._on_layer = on_layer
         self.calls: list[Call] | None = [] if probing else None
+        # One row per run: the views of all layers are made at once, not layer by layer.
+        self.targets = [cache.next_position() for cache in caches] if tokens == 1 else []
+        self.seen = [cache.seen_next() for cache in caches] if tokens == 1 else []
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """Append `(runs, kv_heads, tokens, head_size)` to each run's own tensors; hands them back unchanged."""
-        for row, cache in enumerate(self.caches):
-            cache.write(layer_idx, key_states[row], value_states[row])
+        if self.tokens == 1:
+            rows = torch.stack((key_states, value_states), 1)[:, :, :, 0].unbind()
+            for target, row in zip(self.targets, rows, strict=True):
+                target[layer_idx].copy_(row)
+        else:
+            self.caches[0].write(layer_idx, key_states[0], value_states[0])
         return key_states, value_states
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -119,7 +126,7 @@ def attend(
     layer = int(module.layer_idx)  # type: ignore[arg-type]
     window = sliding_window or 0
     if tape.tokens == 1:
-        output = _one_row_each(tape, layer, query, scaling, window)
+        output = _one_row_each(tape, layer, query, scaling)
     else:
         output = _many_rows(tape, layer, query, key, value, scaling, window)
     if tape.calls is not None:
@@ -131,18 +138,16 @@ def attend(
     return output, None
 
 
-def _one_row_each(tape: Pass, layer: int, query: Tensor, scaling: float | None, window: int) -> Tensor:
+def _one_row_each(tape: Pass, layer: int, query: Tensor, scaling: float | None) -> Tensor:
     """One new token per run, each attending to its own run's K and V; no padding, no mask."""
-    outputs = []
-    for row, cache in enumerate(tape.caches):
-        stop = cache.length + 1
-        start = max(0, stop - window) if window else 0
-        key = cache.keys[layer][None, :, start:stop]
-        value = cache.values[layer][None, :, start:stop]
-        folded = query[row].reshape(1, cache.shape.kv_heads, -1, cache.shape.head_size)
-        output = F.scaled_dot_product_attention(folded, key, value, scale=scaling)
-        outputs.append(output.reshape(1, 1, -1, cache.shape.head_size))
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+    runs, heads, _, size = query.shape
+    folded = query.reshape(runs, 1, tape.caches[0].shape.kv_heads, -1, size).unbind()
+    outputs = [
+        F.scaled_dot_product_attention(rows, *seen[layer], scale=scaling)
+        for rows, seen in zip(folded, tape.seen, strict=True)
+    ]
+    output = outputs[0] if runs == 1 else torch.cat(outputs)
+    return output.reshape(runs, 1, heads, size)
 
 
 def _many_rows(

@@ -118,4 +118,4 @@ def test_a_model_that_is_not_ready_is_a_sentence_and_the_page_goes_on(app: App, 
 def test_it_fits_the_window(app: App, visit: Visit, width: int, height: int) -> None:
     page = opened(visit(f"{app.address}/detokenise?lang=zh", width=width, height=height))
     expect(page.get_by_role("heading", name="还原文本", exact=True)).to_be_visible()
-    assert page.locator("main.station").evaluate("(e) => e.scrollWidth") <= width
+    assert page.locator("[data-testid=stMain]").evaluate("(e) => e.scrollWidth") <= width

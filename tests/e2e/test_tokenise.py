@@ -216,7 +216,7 @@ def test_it_fits_the_window_in_both_languages(
 ) -> None:
     page = opened(visit(f"{app.address}/tokenise?lang={lang}", width=width, height=height))
     expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
-    assert page.locator("main.station").evaluate("(e) => e.scrollWidth") <= width
+    assert page.locator("[data-testid=stMain]").evaluate("(e) => e.scrollWidth") <= width
 
 
 def test_run_and_moment_stay_when_the_page_changes(app: App, visit: Visit) -> None:

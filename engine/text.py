@@ -7,8 +7,9 @@ typed by a person stay text unless asked otherwise; those of the chat template a
 from __future__ import annotations
 
 import codecs
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from tokenizers import Encoding, Tokenizer
 from transformers import PreTrainedTokenizerBase
@@ -62,6 +63,8 @@ class Text:
         self.control_spellings = tuple(sorted({self._added[i] for i in self.control_ids}, key=len, reverse=True))
         self._byte_level = "ByteLevel" in str(self._backend.decoder)
         self.bytes_of = lru_cache(maxsize=None)(self._bytes_of)
+        with suppress(Refusal):  # a template is compiled when it is first rendered: not on the first person's time
+            self.prompt(Settings("a"))
 
     @property
     def has_template(self) -> bool:
@@ -100,7 +103,7 @@ class Text:
     def prompt(self, settings: Settings) -> Prompt:
         """The prompt as the model gets it. Raises `Refusal("no_chat_template")` when asked for one that is not."""
         own = settings.prompt
-        before, after = self._around() if settings.mode == "chat" else (self._beginning(), "")
+        before, after = self._around if settings.mode == "chat" else (self._beginning(), "")
         text = before + own + after
         typed = any(spelling in own for spelling in self.control_spellings)
         if settings.mode == "chat" and (settings.control == "control" or not typed):
@@ -137,15 +140,17 @@ class Text:
                 at = own.find(spelling, at + 1)
         return tuple(i for i in range(start, stop) if any(tokens[i].start <= p < tokens[i].stop for p in places))
 
-    @lru_cache(maxsize=1)  # noqa: B019 - one Text lives as long as its model
+    @cached_property
     def _around(self) -> tuple[str, str]:
         """What the chat template puts before and after a single user message."""
         if not self.has_template:
             raise Refusal("no_chat_template")
         message = [{"role": "user", "content": _SENTINEL}]
-        rendered = self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-        assert isinstance(rendered, str)
-        before, found, after = rendered.partition(_SENTINEL)
+        try:
+            rendered = self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+        except Exception as error:  # a template is a program of its author's, and may want what we do not give
+            raise Refusal("no_chat_template") from error
+        before, found, after = str(rendered).partition(_SENTINEL)
         if not found:
             raise Refusal("no_chat_template")
         return before, after

@@ -32,6 +32,12 @@ def texts() -> list[dict[str, str]]:
     return cast("list[dict[str, str]]", json.loads((_FILE.parent / "texts.json").read_text("utf-8"))["texts"])
 
 
+@cache
+def papers() -> dict[str, dict[str, Any]]:
+    """The settings of the two papers that differ in one late word (`assets/lessons/prefill.json`)."""
+    return cast("dict[str, dict[str, Any]]", json.loads((_FILE.parent / "prefill.json").read_text("utf-8")))
+
+
 def recording(lang: Lang) -> str:
     """The run that plays before anybody asks for one."""
     return next(str(example["recording"]) for example in examples(lang) if "recording" in example)

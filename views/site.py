@@ -23,7 +23,12 @@ class Entry:
     group: str = ""
 
 
-ENTRIES = (Entry("exam_room"), Entry("tokenise", "stations"), Entry("detokenise", "stations"))
+ENTRIES = (
+    Entry("exam_room"),
+    Entry("tokenise", "stations"),
+    Entry("prefill", "stations"),
+    Entry("detokenise", "stations"),
+)
 """In the order of the bar. The first is the default page and answers at `/`."""
 
 

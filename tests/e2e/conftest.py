@@ -201,7 +201,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
 def ours(told: ConsoleMessage) -> bool:
     """Whether an error in the console is a fault of ours. Two kinds are only the browser's note of an answer: refusals
     of the service, which a page tells in words; and Streamlit's, which at a deep link looks for its server below it."""
-    url, refused = told.location["url"], re.search(r"status of (413|422|503) ", told.text)
+    url, refused = told.location["url"], re.search(r"status of (404|409|413|422|503) ", told.text)
     return "/_stcore/" not in url and not (refused and "/api/" in url)
 
 

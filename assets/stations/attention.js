@@ -14,7 +14,7 @@ const LABELS = 15 // pixels a cell must have for its token to stand beside it
 
 export class Explorer {
   /**
-   * `desk`: {words, api, tokens, onCell(row, column), onRow(row), label(position)}; `desk.choice` is
+   * `desk`: {words, api, onCell(row, column), label(position), short(position)}; `desk.choice` is
    * {layer, head (null: the layer's mean), row, column, hideSink, stretch}.
    */
   constructor(desk) {

@@ -6,6 +6,7 @@ keep every K too (the lens needs them), but `snapshot` counts only what such a l
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import torch
@@ -32,6 +33,10 @@ class Shape:
         kept = sum(min(length, window - 1) if window else length for window in self.windows)
         return 2 * kept * self.kv_heads * self.head_size * self.dtype.itemsize
 
+    def fitting(self, memory: int, most: int) -> int:
+        """How many positions, `most` at most, have their K and V in `memory` bytes."""
+        return bisect_right(range(1, most + 1), memory, key=self.bytes_at)
+
 
 class RunCache:
     """The KV cache of one run, sized once to prompt + answer limit.
@@ -54,6 +59,11 @@ class RunCache:
         stop = self.length + key.shape[1]
         self.keys[layer][:, self.length : stop] = key
         self.values[layer][:, self.length : stop] = value
+
+    def take(self, other: RunCache, stop: int) -> None:
+        """Copy the notes of positions [0, stop) from another run of the same model: they are not made again."""
+        self._kv[..., :stop, :] = other._kv[..., :stop, :]
+        self.length = stop
 
     def next_position(self) -> tuple[Tensor, ...]:
         """Where the next position's K and V go, per layer: views `(2, kv_heads, head_size)`, all made in one call."""
@@ -100,6 +110,13 @@ class Tape:
         self._starts.append(start)
         self._chunks.append([_own(query) for query in queries])
         self._prompt = start + queries[0].shape[1]
+
+    def take(self, other: Tape, stop: int) -> None:
+        """The queries of positions [0, stop) from another run: its prompt's are shared (never written), the others
+        copied. `stop` is not before the prompt's end."""
+        self._starts, self._chunks, self._prompt = other._starts, other._chunks, other._prompt
+        self._decoded = stop - self._prompt
+        self._rows[:, : self._decoded] = other._rows[:, : self._decoded]
 
     def add_row(self, queries: Tensor) -> None:
         """One decode step: `(layers, heads, head_size)`."""

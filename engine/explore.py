@@ -84,7 +84,7 @@ def said_by_layers(run: Run) -> dict[str, Any]:
         raise Refusal("not_kept")
     if not run.chosen:
         raise Refusal("unfinished")
-    logits = _read_again(run.model, ReadNotes(cache, position), run.ids[position])
+    logits = _read_again(run, ReadNotes(cache, position), run.ids[position])
     probabilities, token = logits.softmax(-1), run.chosen[0]
     best = probabilities.topk(SAID)
     layers = [
@@ -116,14 +116,15 @@ class ReadNotes(RunCache):
 
 
 @torch.inference_mode()
-def _read_again(model: LanguageModel, notes: ReadNotes, token: int) -> Tensor:
+def _read_again(run: Run, notes: ReadNotes, token: int) -> Tensor:
     """One token through the model again, on the notes before it: every layer's logits, fp32 `(layers, vocabulary)`.
 
     Raises `Refusal("no_logit_lens")` where the last layer's reading is not what the model itself says.
     """
+    model = run.model
     layers, norm = _body(model)
     with _heard(layers) as states:
-        said = model.forward([[token]], Pass([notes], 1))[0]
+        said = model.forward([[token]], Pass([notes], 1, heads_off=[run.heads_off]))[0]
     head = model.network.get_output_embeddings()
     logits: Tensor = head(norm(torch.stack(states))).float()
     if not float((logits[-1] - said).norm() / said.norm().clamp_min(1e-9)) < 6e-2:

@@ -13,10 +13,12 @@ from engine.trace import (
     Chose,
     Decoded,
     Event,
+    Facts,
     Finished,
     Layer,
     Prefilled,
     Queued,
+    Reused,
     Started,
     State,
     Token,
@@ -85,9 +87,11 @@ def _check_started(event: Started) -> None:
         _need(token.stop <= len(event.text), "a token's span lies in the rendered prompt")
 
 
-def _check_step(event: Layer | Prefilled | Chose | Decoded | Wrote, state: State, started: Started) -> None:
+def _check_step(event: Reused | Layer | Prefilled | Chose | Decoded | Wrote, state: State, started: Started) -> None:
     facts, prompt = started.facts, state.prompt
     match event:
+        case Reused():
+            _check_reused(event, state, facts)
         case Layer():
             _need(event.index == state.layers < facts.layers, "layers come in order")
             _need(event.start == state.read < event.stop <= prompt, "a chunk begins where the last one ended")
@@ -102,13 +106,7 @@ def _check_step(event: Layer | Prefilled | Chose | Decoded | Wrote, state: State
         case Chose():
             _need(state.read == prompt, "the whole prompt is read before a token is chosen")
             _need(state.decoded == state.chosen, "a token is chosen after each decode step")
-            _check_token(event.token, facts.vocabulary)
-            _need(0 <= event.rank < facts.vocabulary, "the rank is one of the vocabulary's")
-            shares = (event.probability, *(candidate.probability for candidate in event.candidates))
-            _need(all(0 <= share <= 1 + _ROUNDING for share in shares), "probabilities are from 0 to 1")
-            _need(
-                all(0 <= candidate.id < facts.vocabulary for candidate in event.candidates), "ids are in the vocabulary"
-            )
+            _check_choice(event, facts.vocabulary)
         case Decoded():
             _need(state.decoded == state.chosen - 1, "a decode step reads the newest chosen token")
             _need(event.position == prompt + state.decoded, "positions come one after another")
@@ -119,6 +117,26 @@ def _check_step(event: Layer | Prefilled | Chose | Decoded | Wrote, state: State
             _check_kv(event.kv, prompt + state.chosen)
         case Wrote():
             _need(state.chosen > 0, "text comes from chosen tokens")
+
+
+def _check_reused(event: Reused, state: State, facts: Facts) -> None:
+    _need(state.columns == state.layers == 0, "notes are taken over before any are made")
+    most = state.prompt + len(event.written)
+    _need(1 <= event.stop <= most and event.stop < facts.context, "notes are those of the prompt and of the words")
+    _need(event.stop == most or not event.written, "words come along with their notes")
+    _need(len(event.key_norms) == len(event.value_norms) == facts.layers * event.stop, "a norm per layer and position")
+    _need(0 <= event.held <= len(event.written), "what is held back are words that came along")
+    for chose in event.written:
+        _check_choice(chose, facts.vocabulary)
+    _check_kv(event.kv, event.stop)
+
+
+def _check_choice(event: Chose, vocabulary: int) -> None:
+    _check_token(event.token, vocabulary)
+    _need(0 <= event.rank < vocabulary, "the rank is one of the vocabulary's")
+    shares = (event.probability, *(candidate.probability for candidate in event.candidates))
+    _need(all(0 <= share <= 1 + _ROUNDING for share in shares), "probabilities are from 0 to 1")
+    _need(all(0 <= candidate.id < vocabulary for candidate in event.candidates), "ids are in the vocabulary")
 
 
 def _check_token(token: Token, vocabulary: int) -> None:

@@ -19,6 +19,7 @@ from engine.trace import Event, Finished, Layer
 
 if TYPE_CHECKING:
     from engine.model import LanguageModel
+    from engine.notes import Watch
     from engine.run import Run
 
 Message = tuple[Any, ...]
@@ -45,6 +46,7 @@ class EngineProcess:
         self.models: dict[str, LanguageModel] = {}
         self.active: dict[str, Run] = {}
         self.kept: dict[str, Run] = {}
+        self.watches: dict[str, Watch] = {}
         self._warm: set[str] = set()
         self._inbox: deque[Message] = deque()
         self._outbox: dict[str, list[Event]] = {}
@@ -70,6 +72,10 @@ class EngineProcess:
             runs = [run for run in self.active.values() if run.model is model]
             step(model, runs, self._emit, self._hear)
         self._flush()
+        if self.watches:
+            from engine.notes import check_watched
+
+            check_watched(self)
 
     def _hear(self) -> None:
         """Between two layers of a prefill: a stop counts at once (unless its run still waits in the inbox), and so
@@ -105,6 +111,7 @@ class EngineProcess:
                 self._stop(run_id, reason)
             case ("release", run_id):
                 self.kept.pop(run_id, None)
+                self.watches.pop(run_id, None)
             case ("job", job_id, name, arguments):
                 self._job(job_id, name, arguments)
             case ("load", name):
@@ -115,7 +122,8 @@ class EngineProcess:
         from engine.run import Run, reset_peak
 
         try:
-            run = Run(run_id, settings, self._model(settings.model), pressed)
+            parent = self._find(settings.fork.run) if settings.fork else None
+            run = Run(run_id, settings, self._model(settings.model), pressed, parent=parent)
         except Exception as error:  # noqa: BLE001 - a prompt that cannot be read must not take anyone's run with it
             refusal = _refusal(error, "model_failed")
             finished = Finished(clock.now() - pressed, "error", refusal.code, tuple(refusal.values.items()))
@@ -146,10 +154,13 @@ class EngineProcess:
 
     def run(self, run_id: str) -> Run:
         """An active or kept run. Raises `Refusal("not_kept")`."""
-        found = self.active.get(run_id) or self.kept.get(run_id)
+        found = self._find(run_id)
         if found is None:
             raise Refusal("not_kept")
         return found
+
+    def _find(self, run_id: str) -> Run | None:
+        return self.active.get(run_id) or self.kept.get(run_id)
 
     def _model(self, name: str) -> LanguageModel:
         if name in self.models:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from engine import clock, sampling
+from engine import fork as forks
 from engine.cache import RunCache, Tape
 from engine.lens import Lens
 from engine.model import LanguageModel
@@ -49,7 +50,8 @@ class Halt(Exception):
 class Run:
     """One person's exam. Everything of it is in here; the model knows nothing of it.
 
-    Raises `Refusal` when it cannot be taken: those of `engine.settings.check`, `too_many_tokens`, `no_chat_template`.
+    `parent` is the run that `settings.fork` names, if it is kept. Raises `Refusal` when the run cannot be taken: those
+    of `engine.settings.check` and `engine.fork.check`, `too_many_tokens`, `no_chat_template`, `no_layer`, `no_head`.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Run:
         model: LanguageModel,
         pressed: float,
         now: Callable[[], float] = clock.now,
+        parent: Run | None = None,
     ) -> None:
         self.id = run_id
         self.settings = settings
@@ -76,13 +79,20 @@ class Run:
         if len(self.ids) >= context:
             raise Refusal("too_many_tokens", tokens=len(self.ids), bound=context - 1)
         self.limit = min(settings.max_new_tokens, context - len(self.ids))
+        self.heads_off = _by_layer(settings, model)
         self.chosen: list[int] = []
+        self.told: list[Chose] = []
+        """What was told of each chosen token; a fork goes on from there."""
         self.sampler = sampling.Sampler(settings)
         self.decoder = StreamDecoder(model.text, settings.stop)
         self.cache: RunCache | None = None
         self.tape: Tape | None = None
         self.finished = False
         self.stop_reason: Reason | None = None
+        self.parent = parent if settings.fork else None
+        if settings.fork:
+            forks.check(self, parent, settings.fork)
+            self.limit = max(self.limit, settings.fork.kept + 1)
 
     @property
     def at(self) -> float:
@@ -96,6 +106,11 @@ class Run:
     @property
     def writing(self) -> bool:
         return not self.finished and bool(self.chosen)
+
+    @property
+    def full(self) -> bool:
+        """Whether the notes have reached the bound that was set for them, so that the next pass has no room."""
+        return self.cache is not None and self.cache.capacity < len(self.ids) + len(self.chosen)
 
     @property
     def lens(self) -> Lens:
@@ -120,7 +135,9 @@ class Run:
     def allocate(self) -> tuple[RunCache, Tape]:
         """The cache and the tape, on first use. Raises out-of-memory errors."""
         if self.cache is None or self.tape is None:
-            self.cache = RunCache(self.model.shape, len(self.ids) + self.limit)
+            capacity, memory = len(self.ids) + self.limit, self.settings.memory
+            capacity = self.model.shape.fitting(memory, capacity) if memory else capacity
+            self.cache = RunCache(self.model.shape, capacity)
             self.tape = Tape(self.model.shape, self.limit)
         return self.cache, self.tape
 
@@ -133,7 +150,12 @@ def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, hear: Callable[[
     writing = [run for run in runs if run.writing]
     reading = next((run for run in runs if run.reading), None)
     if reading is not None:
-        _guard([reading], emit, partial(_prefill, model, reading, bool(writing), emit, hear))
+        begin = _take_over if reading.parent else partial(_prefill, model, chunked=bool(writing), hear=hear)
+        _guard([reading], emit, partial(begin, run=reading, emit=emit))
+    for run in writing:
+        if run.full:
+            _forget(run, emit, "notes_bound", bytes=run.settings.memory)
+    writing = [run for run in writing if not run.finished]
     if writing:
         _guard(writing, emit, partial(_decode, model, writing, emit))
 
@@ -183,14 +205,21 @@ def _guard(runs: list[Run], emit: Emit, work: Callable[[], None]) -> None:
 
 def _fail(run: Run, error: Exception, emit: Emit) -> None:
     if is_out_of_memory(error):
-        run.cache = run.tape = None
-        finish(run, "out_of_memory", emit, "out_of_memory")
+        _forget(run, emit, "out_of_memory")
         if run.model.shape.device.type == "cuda":
             torch.cuda.empty_cache()
+    elif isinstance(error, Refusal) and error.code == "notes_bound":
+        _forget(run, emit, error.code, **error.values)
     elif isinstance(error, Refusal):
         finish(run, "error", emit, error.code, **error.values)
     else:
         finish(run, "error", emit, "model_failed", why=f"{type(error).__name__}: {error}"[:300])
+
+
+def _forget(run: Run, emit: Emit, code: str, **values: str | int | float) -> None:
+    """End a run whose notes have no room, and give back what they took."""
+    run.cache = run.tape = None
+    finish(run, "out_of_memory", emit, code, **values)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -204,6 +233,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 def _prefill(model: LanguageModel, run: Run, chunked: bool, emit: Emit, hear: Callable[[], None]) -> None:
     """One pass over the prompt, or over its next chunk; after the last one the first token is chosen."""
     cache, tape = run.allocate()
+    if run.full:
+        raise Refusal("notes_bound", bytes=run.settings.memory)
     start = cache.length
     stop = min(start + CHUNK, len(run.ids)) if chunked else len(run.ids)
     live = model.shape.device.type == "cpu"
@@ -215,7 +246,7 @@ def _prefill(model: LanguageModel, run: Run, chunked: bool, emit: Emit, hear: Ca
         if run.due():
             raise Halt
 
-    one = Pass([cache], stop - start, on_layer)
+    one = Pass([cache], stop - start, on_layer, heads_off=[run.heads_off])
     logits = model.forward([run.ids[start:stop]], one)
     one.marks.mark()
     seconds = one.marks.seconds()
@@ -240,7 +271,7 @@ def _decode(model: LanguageModel, runs: Sequence[Run], emit: Emit) -> None:
     All that can fail is done before the pass is committed: each run then has taken the step, or none has.
     """
     pairs = [run.allocate() for run in runs]
-    one = Pass([cache for cache, _ in pairs], 1)
+    one = Pass([cache for cache, _ in pairs], 1, heads_off=[run.heads_off for run in runs])
     logits = model.forward([[run.chosen[-1]] for run in runs], one)
     one.marks.mark()
     told = sampling.measure(logits)
@@ -266,7 +297,7 @@ def _choose_one(run: Run, logits: Tensor, told: sampling.Measured, row: int, emi
     """Choose, and tell what was chosen from. Raises `Refusal("not_finite")` for logits that are no numbers."""
     if not isfinite(told.entropy[row]):
         raise Refusal("not_finite", dtype=run.model.facts.dtype)
-    index = run.sampler.choose(logits)
+    index = run.sampler.choose(logits, run.ids + run.chosen)
     at = run.at
     own, listed = told.log_probabilities[row], told.ids[row]
     run.chosen.append(index)
@@ -276,10 +307,26 @@ def _choose_one(run: Run, logits: Tensor, told: sampling.Measured, row: int, emi
         for other, probability in zip(listed, told.probabilities[row], strict=True)
     )
     rank = listed.index(index) if index in listed else sampling.rank_of(own, index)
-    emit(run, Chose(at, token, float(own[index].exp()), rank, told.entropy[row], candidates))
+    chose = Chose(at, token, float(own[index].exp()), rank, told.entropy[row], candidates)
+    run.told.append(chose)
+    _tell(run, chose, released, emit)
+
+
+def _take_over(run: Run, emit: Emit) -> None:
+    """The beginning of a fork: another run's notes and words, and the word put in place of its."""
+    parent, fork = run.parent, run.settings.fork
+    assert parent is not None and fork is not None
+    run.parent = None
+    reused, chose, released = forks.take_over(run, parent, fork)
+    emit(run, reused)
+    _tell(run, chose, released, emit)
+
+
+def _tell(run: Run, chose: Chose, released: str, emit: Emit) -> None:
+    emit(run, chose)
     if released:
         emit(run, Wrote(run.at, released))
-    if reason := _over(run, index):
+    if reason := _over(run, chose.token.id):
         finish(run, reason, emit)
 
 
@@ -289,6 +336,18 @@ def _over(run: Run, index: int) -> Reason | None:
     if run.decoder.stopped:
         return "stop_string"
     return "length" if len(run.chosen) >= run.limit else None
+
+
+def _by_layer(settings: Settings, model: LanguageModel) -> dict[int, list[int]]:
+    """The heads that are off, by layer. Raises `Refusal`: `no_layer`, `no_head`."""
+    off: dict[int, list[int]] = {}
+    for layer, head in sorted(set(settings.heads_off)):
+        if not 0 <= layer < model.shape.layers:
+            raise Refusal("no_layer", layer=layer + 1, layers=model.shape.layers)
+        if not 0 <= head < model.shape.heads:
+            raise Refusal("no_head", head=head + 1, heads=model.shape.heads)
+        off.setdefault(layer, []).append(head)
+    return off
 
 
 def answer(model: LanguageModel, settings: Settings, **kwargs: Any) -> Trace:

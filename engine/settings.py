@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,10 +23,26 @@ RANGES: dict[str, tuple[float, float]] = {
     "temperature": (0, 5),
     "top_k": (0, 1000),
     "top_p": (0.01, 1),
+    "min_p": (0, 1),
+    "repetition_penalty": (0.1, 10),
     "seed": (0, 2**32 - 1),
     "timeout": (1, 600),
+    "memory": (0, 2**50),
 }
 """Least and most of every number in `Settings`, both allowed. Logits divided by 5 are all but even already."""
+
+MAX_HEADS_OFF = 1024
+RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Another run's beginning: its prompt and the first `kept` tokens it chose, whose notes are reused; then `token`,
+    which must be one of the candidates it had there, or the one it chose."""
+
+    run: str
+    kept: int
+    token: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +66,22 @@ class Settings:
     """Keep the k likeliest tokens; 0 keeps all."""
     top_p: float = 1.0
     """Keep the smallest set of tokens whose probabilities sum to at least this; 1 keeps all."""
+    min_p: float = 0.0
+    """Keep the tokens with at least this share of the likeliest one's probability; 0 keeps all."""
+    repetition_penalty: float = 1.0
+    """Logits of tokens that are there already (the prompt's too) are divided by it, negative ones multiplied; 1 leaves
+    them (Keskar et al. 2019). Counts for greedy answers too."""
     seed: int = 0
     stop: tuple[str, ...] = field(default=())
     """The answer ends before the first of these strings."""
     timeout: float = 120.0
     """Seconds since the start was pressed after which the run ends as `timeout`."""
+    memory: int = 0
+    """Bytes the KV cache may take before the run ends as `out_of_memory`, a bound set on purpose; 0: what there is."""
+    heads_off: tuple[tuple[int, int], ...] = field(default=())
+    """Query heads `(layer, head)` whose output counts as zero, from the first token on."""
+    fork: Fork | None = None
+    """Go on from another run's words instead of reading the prompt."""
 
 
 class Refusal(Exception):
@@ -81,7 +109,7 @@ def _refusal(code: str, values: dict[str, str | int | float]) -> Refusal:
 
 def check(settings: Settings) -> None:
     """Raises `Refusal`: `empty_prompt`, `prompt_too_long`, `lone_surrogate`, `out_of_range`, `too_many_stops`,
-    `stop_length` or `name_too_long`."""
+    `stop_length`, `name_too_long`, `too_many_heads_off` or `bad_fork`."""
     characters = len(settings.prompt)
     if characters > MAX_PROMPT_CHARACTERS:
         raise Refusal("prompt_too_long", characters=characters, bound=MAX_PROMPT_CHARACTERS)
@@ -99,6 +127,11 @@ def check(settings: Settings) -> None:
         raise Refusal("stop_length", bound=MAX_STOP_CHARACTERS)
     if len(settings.model) > MAX_MODEL_CHARACTERS:
         raise Refusal("name_too_long", field="model", bound=MAX_MODEL_CHARACTERS)
+    if len(settings.heads_off) > MAX_HEADS_OFF:
+        raise Refusal("too_many_heads_off", bound=MAX_HEADS_OFF)
+    fork = settings.fork
+    if fork is not None and not (RUN_ID.fullmatch(fork.run) and fork.kept >= 0 and fork.token >= 0):
+        raise Refusal("bad_fork")
 
 
 def check_text(text: str) -> None:

@@ -11,7 +11,7 @@ which is the point of grouped-query attention (Ainslie et al. 2023) and what the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,8 @@ class Pass(Cache):
 
     To the library it is a `Cache`; to `attend` it is the tape. Row i of the batch belongs to `caches[i]`.
     `on_layer(index, seconds)` is called as soon as a layer's attention is done and may raise to give the pass up:
-    nothing is kept then. `commit_chunk` or `commit_rows` keeps the pass.
+    nothing is kept then. `commit_chunk` or `commit_rows` keeps the pass. `heads_off[i]` holds the query heads of run i,
+    by layer, whose output counts as zero.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Pass(Cache):
         tokens: int,
         on_layer: Callable[[int, float], None] | None = None,
         probing: bool = False,
+        heads_off: Sequence[Mapping[int, Sequence[int]]] = (),
     ) -> None:
         super().__init__(layers=[])
         self.caches = caches
@@ -67,6 +69,7 @@ class Pass(Cache):
         self.marks = Marks(caches[0].shape.device)
         self._on_layer = on_layer
         self.calls: list[Call] | None = [] if probing else None
+        self.heads_off = [(row, off) for row, off in enumerate(heads_off) if off]
         # One row per run: the views of all layers are made at once, not layer by layer.
         self.targets = [cache.next_position() for cache in caches] if tokens == 1 else []
         self.seen = [cache.seen_next() for cache in caches] if tokens == 1 else []
@@ -129,6 +132,9 @@ def attend(
         output = _one_row_each(tape, layer, query, scaling)
     else:
         output = _many_rows(tape, layer, query, key, value, scaling, window)
+    for row, off in tape.heads_off:
+        if layer in off:
+            output[row, :, off[layer]] = 0
     if tape.calls is not None:
         given = {**kwargs, "attention_mask": attention_mask}
         unknown = {key for key, argument in given.items() if key not in _HARMLESS and argument is not None}

@@ -131,6 +131,27 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Reused:
+    """The notes of positions [0, stop) were taken from another run, `run`, instead of being made: nothing was read.
+
+    `written` are the words that came along with them, as that run told them, on its clock (they count neither for TTFT
+    nor for TPOT), `text` what they had released and `held` how many came after that; where there are any, `stop` is
+    prompt + written. `key_norms` and `value_norms`: one byte per layer and position, layer by layer.
+    """
+
+    at: float
+    run: str
+    stop: int
+    kv: KV
+    key_norms: bytes
+    value_norms: bytes
+    written: tuple[Chose, ...] = ()
+    text: str = ""
+    held: int = 0
+    type: Literal["reused"] = "reused"
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """While prefill runs: layer `index` now holds K and V for positions [start, stop).
 
@@ -226,7 +247,7 @@ class Finished:
     type: Literal["finished"] = "finished"
 
 
-Event = Queued | Started | Layer | Prefilled | Chose | Decoded | Wrote | Finished
+Event = Queued | Started | Reused | Layer | Prefilled | Chose | Decoded | Wrote | Finished
 
 
 def norm_byte(norm: float) -> int:
@@ -255,16 +276,26 @@ class Trace:
         return last if isinstance(last, Finished) else None
 
     @property
+    def reused(self) -> Reused | None:
+        return next((event for event in self.events if isinstance(event, Reused)), None)
+
+    @property
     def chosen(self) -> tuple[Chose, ...]:
+        """What this run chose itself."""
         return tuple(event for event in self.events if isinstance(event, Chose))
 
     @property
+    def words(self) -> tuple[Chose, ...]:
+        """The whole answer: what came along with another run's notes, then what this run chose."""
+        return (*(self.reused.written if self.reused else ()), *self.chosen)
+
+    @property
     def output_ids(self) -> tuple[int, ...]:
-        return tuple(event.token.id for event in self.chosen)
+        return tuple(event.token.id for event in self.words)
 
     @property
     def output_text(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, Wrote))
+        return "".join(event.text for event in self.events if isinstance(event, (Reused, Wrote)))
 
     @property
     def ttft(self) -> float | None:
@@ -304,6 +335,7 @@ Phase = Literal["idle", "queued", "prefill", "decode", "done"]
 class State:
     """Everything that is drawn at a moment, folded from the events up to it (the player's `state.js` is its twin).
 
+    The notes of the first `reused` positions and the first `kept` words are another run's.
     `read` prompt positions have notes in every layer; of positions [chunk_start, chunk_stop) the first `layers`
     layers have theirs. `columns` is the KV cache's length. `held` counts the tokens chosen since text was last released
     (special ones aside, which have no text to wait for): while it is not 0 in `decode`, a character is half written.
@@ -313,6 +345,8 @@ class State:
     at: float = 0.0
     ahead: int = 0
     prompt: int = 0
+    reused: int = 0
+    kept: int = 0
     read: int = 0
     layers: int = 0
     chunk_start: int = 0
@@ -344,6 +378,8 @@ def advance(state: State, event: Event) -> State:
             return replace(state, phase="queued", at=event.at, ahead=event.ahead)
         case Started():
             return replace(state, phase="prefill", at=event.at, ahead=0, prompt=len(event.prompt))
+        case Reused():
+            return _take_over(state, event)
         case Layer():
             return replace(state, at=event.at, layers=event.index + 1, chunk_start=event.start, chunk_stop=event.stop)
         case Prefilled():
@@ -368,7 +404,7 @@ def advance(state: State, event: Event) -> State:
                 chosen=chosen,
                 held=state.held + (not event.token.special),
                 ttft=first,
-                tpot=(event.at - first) / (chosen - 1) if chosen > 1 else None,
+                tpot=(event.at - first) / (chosen - state.kept - 1) if chosen > state.kept + 1 else None,
             )
         case Decoded():
             return replace(
@@ -383,3 +419,23 @@ def advance(state: State, event: Event) -> State:
             return replace(state, at=event.at, text=state.text + event.text, held=0)
         case Finished():
             return replace(state, phase="done", at=event.at, reason=event.reason)
+
+
+def _take_over(state: State, event: Reused) -> State:
+    """The state after another run's notes and words came in."""
+    kept = len(event.written)
+    return replace(
+        state,
+        phase="decode" if kept else state.phase,
+        at=event.at,
+        reused=event.stop,
+        kept=kept,
+        read=min(event.stop, state.prompt),
+        columns=event.kv.length,
+        kv_bytes=event.kv.bytes,
+        kv_allocated=event.kv.allocated,
+        chosen=kept,
+        decoded=kept,
+        held=event.held,
+        text=event.text,
+    )

@@ -34,7 +34,8 @@ from engine.trace import Event, Trace
 
 SUFFIX = ".trace"
 FORMAT = "open-book-exam trace"
-VERSION = 1
+VERSION = 2
+"""Version 1 had no `reused`, and fewer settings: its files are read as they are."""
 
 MAX_FILE = 32 * 2**20
 """Bytes of a file."""
@@ -230,7 +231,7 @@ def _check_looks(looks: Looks, trace: Trace) -> None:
     started = trace.started
     if started is None:
         raise ValueError("a run that never started looked nowhere")
-    looks.check(len(trace.chosen), started.facts.layers, started.facts.heads, len(started.prompt))
+    looks.check(len(trace.words), started.facts.layers, started.facts.heads, len(started.prompt))
 
 
 @contextmanager

@@ -98,10 +98,12 @@ class Service:
     # What people ask for
 
     def submit(self, settings: Settings, owner: str = "", keep: bool = False) -> str:
-        """Start a run; its id. Raises the refusals of `service.bounds` and of `Models.want`, `queue_full` and
-        `engine_failed`."""
+        """Start a run; its id. Raises the refusals of `service.bounds` and of `Models.want`, `queue_full`,
+        `fork_not_kept` and `engine_failed`."""
         if self._phase == "failed":
             raise Refusal("engine_failed")
+        if settings.fork and settings.fork.run not in {*self.runs.live, *self.runs.kept}:
+            raise Refusal("fork_not_kept")
         name = settings.model or self.models.default
         self.models.want(name)
         return self.runs.submit(replace(settings, model=name), owner, keep)
@@ -230,7 +232,7 @@ class Service:
         task.add_done_callback(lambda _: self._saving.pop(run.id, None))
 
     async def _save(self, run_id: str, saved: Saved) -> None:
-        if run_id in self.runs.kept and 0 < len(saved.file.trace.chosen) <= LOOKS_TOKENS:
+        if run_id in self.runs.kept and 0 < len(saved.file.trace.words) <= LOOKS_TOKENS:
             try:
                 kept = await self.jobs.ask("looks", {"run": run_id})
             except Refusal as refusal:  # saved without, then

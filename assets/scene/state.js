@@ -8,6 +8,8 @@ export const START = Object.freeze({
   at: 0,
   ahead: 0,
   prompt: 0,
+  reused: 0,
+  kept: 0,
   read: 0,
   layers: 0,
   chunk_start: 0,
@@ -29,6 +31,20 @@ const kv = ({ kv }) => ({ columns: kv.length, kv_bytes: kv.bytes, kv_allocated: 
 const after = {
   queued: (state, event) => ({ phase: 'queued', ahead: event.ahead }),
   started: (state, event) => ({ phase: 'prefill', ahead: 0, prompt: event.prompt.length }),
+  reused: (state, event) => {
+    const kept = event.written.length
+    return {
+      phase: kept ? 'decode' : state.phase,
+      reused: event.stop,
+      kept,
+      read: Math.min(event.stop, state.prompt),
+      chosen: kept,
+      decoded: kept,
+      held: event.held,
+      text: event.text,
+      ...kv(event),
+    }
+  },
   layer: (state, event) => ({ layers: event.index + 1, chunk_start: event.start, chunk_stop: event.stop }),
   prefilled: (state, event) => ({
     read: event.stop,
@@ -39,13 +55,14 @@ const after = {
   }),
   chose: (state, event) => {
     const chosen = state.chosen + 1
+    const own = chosen - state.kept
     const ttft = state.ttft ?? event.at
     return {
       phase: 'decode',
       chosen,
       held: state.held + (event.token.special ? 0 : 1),
       ttft,
-      tpot: chosen > 1 ? (event.at - ttft) / (chosen - 1) : null,
+      tpot: own > 1 ? (event.at - ttft) / (own - 1) : null,
     }
   },
   decoded: (state, event) => ({ decoded: state.decoded + 1, ...kv(event) }),

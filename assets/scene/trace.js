@@ -14,6 +14,7 @@ export class Trace {
     this.passes = []
     this.steps = []
     this.words = []
+    this.reused = null
     this.finished = null
   }
 
@@ -82,6 +83,31 @@ const index = {
     trace.started = event
     trace.keys = new Norms(event.facts.layers, capacity)
     trace.values = new Norms(event.facts.layers, capacity)
+  },
+
+  /**
+   * Another run's notes and words: a pass and steps that took no time, marked `taken`. The words' own times are another
+   * clock's, so they get this one's.
+   */
+  reused(trace, event) {
+    trace.reused = event
+    for (const [norms, text] of [
+      [trace.keys, event.key_norms],
+      [trace.values, event.value_norms],
+    ]) {
+      const bytes = bytesOf(text)
+      for (let layer = 0; layer < trace.layers; layer++) {
+        norms.put(layer, 0, bytes.subarray(layer * event.stop, (layer + 1) * event.stop))
+        norms.scale(layer)
+      }
+    }
+    const at = { a: event.at, b: event.at }
+    const layers = Array.from({ length: trace.layers }, () => at)
+    trace.passes.push({ start: 0, stop: Math.min(event.stop, trace.prompt), ...at, layers, taken: true })
+    event.written.forEach((word, i) => {
+      index.chose(trace, { ...word, at: event.at, taken: true })
+      trace.steps.push({ position: trace.prompt + i, ...at, layers, together: 1, taken: true })
+    })
   },
 
   layer(trace, event) {

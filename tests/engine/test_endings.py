@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -217,10 +217,10 @@ def test_who_cannot_choose_ends_alone_and_nobody_takes_a_step_twice(monkeypatch:
     runs = together()
     real = Sampler.choose
 
-    def choose(self: Sampler, logits: Tensor) -> int:
+    def choose(self: Sampler, logits: Tensor, ids: Sequence[int]) -> int:
         if self is runs[1].sampler and len(runs[1].chosen) == 4:
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-        return real(self, logits)
+        return real(self, logits, ids)
 
     with monkeypatch.context() as patch:
         patch.setattr(Sampler, "choose", choose)

@@ -27,7 +27,7 @@ from tests.engine.traces import FACTS, run, traces
 
 HEADER = Header("open-book", "Open book 开卷", "2026-12-01T09:00:00+00:00", True, Lens(1, None), "a laptop", "00ff")
 HEADER_VALUES = json.loads(
-    '{"format": "open-book-exam trace", "version": 1, "id": "x", "title": "", "created": "2026-12-01"}'
+    '{"format": "open-book-exam trace", "version": 2, "id": "x", "title": "", "created": "2026-12-01"}'
 )
 
 
@@ -72,7 +72,7 @@ def measured(data: bytes) -> tuple[Refusal, int]:
 @given(traces(), st.booleans())
 def test_what_was_written_is_read(trace: Trace, kept: bool) -> None:
     started = trace.started if kept else None
-    numbers = looks(len(trace.chosen), len(started.prompt)) if started else None
+    numbers = looks(len(trace.words), len(started.prompt)) if started else None
     file = TraceFile(replace(HEADER, lens=None, weights_sha256=""), trace, numbers)
     data = tracefile.to_bytes(file)
     again = tracefile.read(data)
@@ -103,7 +103,7 @@ def test_other_tools_can_open_it() -> None:
         assert archive.namelist() == ["header.json", "events.jsonl", "looks.safetensors"]
         assert json.loads(archive.read("header.json")) == {
             "format": "open-book-exam trace",
-            "version": 1,
+            "version": 2,
             "id": "open-book",
             "title": "Open book 开卷",
             "created": "2026-12-01T09:00:00+00:00",
@@ -162,9 +162,9 @@ def test_what_is_not_ours(data: bytes) -> None:
 
 
 def test_a_newer_file_is_known_by_its_header_alone() -> None:
-    new = members(version=2, colour="blue") | {"sound.ogg": b"la", "events.jsonl": b'{"type": "sang"}'}
+    new = members(version=3, colour="blue") | {"sound.ogg": b"la", "events.jsonl": b'{"type": "sang"}'}
     refused = refusal(packed(new))
-    assert (refused.code, refused.values) == ("trace_newer", {"version": 2})
+    assert (refused.code, refused.values) == ("trace_newer", {"version": 3})
 
 
 @pytest.mark.parametrize(

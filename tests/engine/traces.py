@@ -19,6 +19,7 @@ from engine.trace import (
     Layer,
     Prefilled,
     Queued,
+    Reused,
     Started,
     Token,
     Trace,
@@ -71,6 +72,11 @@ def chunk(at: float, start: int, stop: int) -> list[Event]:
     return [*layers, Prefilled(at, start, stop, 0.375, 0.125, kv(stop))]
 
 
+def reused(at: float, stop: int, written: tuple[Chose, ...] = (), text: str = "", held: int = 0) -> Reused:
+    norms = bytes(range(FACTS.layers * stop))
+    return Reused(at, "first", stop, kv(stop), norms, norms, written, text, held)
+
+
 def started(at: float, words: str) -> Started:
     prompt = tuple(token(character, start) for start, character in enumerate(words))
     return Started(at, FACTS, Settings(words), words, prompt, 0, len(prompt), 0.001)
@@ -96,10 +102,14 @@ def traces(draw: st.DrawFn) -> Trace:
     cuts = draw(st.sets(st.integers(1, len(words) - 1))) if len(words) > 1 else set()
     events: list[Event] = [Queued(0.0, ahead) for ahead in draw(st.lists(st.integers(0, 5), max_size=2))]
     events.append(started(0.0, words))
+    taken = draw(st.one_of(st.none(), st.integers(1, len(words) + 3)))
+    along = max(0, taken - len(words)) if taken else 0
+    if taken:
+        events.append(reused(0.0, taken, tuple(chose(9.0, draw(texts)) for _ in range(along))))
     for start, stop in pairwise([0, *sorted(cuts), len(words)]):
-        events += chunk(0.0, start, stop)
-    for number in range(draw(st.integers(0, 4))):
-        events += [decoded(0.0, len(words) + number - 1)] if number else []
+        events += chunk(0.0, max(start, taken or 0), stop) if stop > (taken or 0) else []
+    for number in range(along, along + draw(st.integers(0, 4))):
+        events += [decoded(0.0, len(words) + number - 1)] if number > along else []
         events.append(chose(0.0, draw(texts)))
         events += [Wrote(0.0, draw(texts))] if draw(st.booleans()) else []
     events = events[: draw(st.integers(1, len(events)))]

@@ -41,9 +41,7 @@ export class Candidates {
           {
             title: this.hint(word),
           },
-          time(before ? word.at - before.at : word.at),
-          ' ',
-          tag(words, kind, true),
+          ...(word.taken ? [words.answer.taken] : [time(before ? word.at - before.at : word.at), ' ', tag(words, kind, true)]),
         )
     return el(
       'h3',

@@ -25,7 +25,7 @@ export function sentences(scene, moment) {
     return {
       title: w.first,
       template: w.first_sub,
-      values: { time: time((trace.words[0] ?? trace.last).at) },
+      values: { time: time(trace.last.ttft ?? trace.last.at) },
       note: 'first',
     }
   if (phase === 'decode') return writing(scene, moment)
@@ -56,6 +56,7 @@ function reading(w, trace, { state, pass, passIndex, rows, reading }, layers) {
 function writing(scene, { focus, state, step, steps }) {
   const { words, trace, lens } = scene
   const w = words.head
+  if (trace.words[focus]?.taken) return { title: w.taken, template: w.taken_sub, values: { n: number(trace.reused.stop), k: trace.last.kept }, note: 'decode' }
   if (focus <= 0) return { title: w.first, template: w.first_sub, values: { time: time(state.ttft) }, note: 'first' }
   const word = trace.words[focus]
   const k = focus + 1
@@ -92,6 +93,8 @@ function ended({ words, trace, errors }, { state }) {
   if (sentence)
     return { title, template: fill(sentence, Object.fromEntries(finished.values)), abnormal: true, note: null }
   if (!state.chosen) return { title, template: w.end_early_sub, note: null }
+  if (trace.reused && state.tpot !== null)
+    return { title, template: w.end_taken_sub, values: { n: number(trace.reused.stop), tpot: time(state.tpot) }, note: null }
   const read = time(trace.passes.reduce((sum, pass) => sum + pass.b - pass.a, 0))
   if (state.tpot === null)
     return { title, template: w.end_one_sub, values: { n: number(state.prompt), read }, note: null }

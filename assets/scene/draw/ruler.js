@@ -25,7 +25,7 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
   const parts = trace.passes.length
   const whole = !parts || trace.passes[0].stop === g.prompt
   const long = whole
-    ? fill(words.scratch.read, { n })
+    ? fill(trace.passes[0]?.taken ? words.scratch.taken : words.scratch.read, { n })
     : fill(words.scratch.read_chunks, { n, parts: Math.max(parts, passIndex + 1) })
   const left = binned(g.bin, words.scratch.binned)
   const right = binned(g.wordBin, words.scratch.binned)

@@ -13,13 +13,12 @@ export class Timeline {
   }
 
   reset() {
-    this.axisEnd = 0
     this.key = ''
   }
 
   measure() {
-    const { parts, trace, u, small, layout } = this.scene
-    const end = trace.finished ? trace.end : this.room(trace.end)
+    const { parts, trace, player, u, small, layout } = this.scene
+    const end = player.axis
     const key = [layout, end, trace.started ? trace.started.at : trace.waits.length].join()
     if (key === this.key) return
     this.key = key
@@ -32,12 +31,6 @@ export class Timeline {
     const top = 1.55 * u
     const bar = 1.2 * u
     this.g = { u, small, width, height, end, top, bar, axis: top + bar + 1.22 * u, ...axisOf(trace, width, end) }
-  }
-
-  /** While a run is live its end is not known: the axis ends a little later, and grows in steps. */
-  room(end) {
-    if (end > this.axisEnd * 0.97 || !this.axisEnd) this.axisEnd = Math.max(0.05, end * 1.5)
-    return this.axisEnd
   }
 
   timeAt(x) {
@@ -120,7 +113,8 @@ export class Timeline {
         c.stroke()
       }
     }
-    if (!g.small && pass.start === 0) this.label(words.time.prefill, g.x(pass.a), g.top + g.bar + g.u, palette.prefill)
+    const name = pass.taken ? words.time.taken : words.time.prefill
+    if (!g.small && pass.start === 0) this.label(name, g.x(pass.a), g.top + g.bar + g.u, palette.prefill)
   }
 
   drawSteps({ t, words }) {
@@ -197,8 +191,8 @@ export class Timeline {
   drawBrackets({ t }) {
     const { g } = this
     const { trace, parts, palette, words, kind, small } = this.scene
-    const first = trace.words[0]?.at
-    const known = first !== undefined && (trace.finished || t >= first)
+    const first = trace.last.ttft
+    const known = first !== null && (trace.finished || t >= first)
     parts.ttft.hidden = !known
     if (known) {
       this.bracket(0, g.x(first), palette.prefill)
@@ -217,8 +211,8 @@ export class Timeline {
 
   /** The word from the middle of the answer whose time is nearest to the mean. */
   typical(tpot) {
-    const { words } = this.scene.trace
-    const from = Math.max(1, Math.floor(words.length * 0.3))
+    const { words, last } = this.scene.trace
+    const from = last.kept + Math.max(1, Math.floor((words.length - last.kept) * 0.3))
     let best = from
     for (let i = from; i < Math.min(words.length, from + 24); i++) {
       const off = (k) => Math.abs(words[k].at - words[k - 1].at - tpot)

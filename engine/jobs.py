@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from engine.choices import choice, reads
 from engine.explore import heads_for_pair, logit_lens, sampled_rows
 from engine.lens import quantise
 from engine.looks import FULL, Looks
@@ -75,6 +76,8 @@ JOBS: dict[str, Job] = {
     "heads_for_pair": heads_for_pair,
     "sampled_rows": sampled_rows,
     "logit_lens": logit_lens,
+    "choice": choice,
+    "reads": reads,
     "tokenise": tokenise,
     "vocabulary": vocabulary,
 }

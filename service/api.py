@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse
 
 from engine.settings import Refusal, Settings
 from service.body import bad_field, parse
+from service.choices import add_choices
 from service.core import Service
 from service.errors import as_json, language, response
 from service.explore import Layer, Row, add_explore
@@ -62,6 +63,7 @@ def create(service: Service, lan: bool = False) -> Guard:
     )
     _add_runs(app, service)
     _add_weights(app, service)
+    add_choices(app, service)
     add_explore(app, service)
     add_pieces(app, service)
     _add_rest(app, service)

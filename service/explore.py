@@ -27,7 +27,7 @@ def add_explore(app: FastAPI, service: Service) -> None:
     @app.get("/runs/{run_id}/heads")
     async def rank_heads(run_id: str, row: Row, column: Column) -> dict[str, Any]:
         """All heads by how much they look from `row` to `column`."""
-        if await _held(service, run_id):
+        if await held(service, run_id):
             heads = await service.jobs.ask("heads_for_pair", {"run": run_id, "row": row, "column": column})
             source = "computed"
         else:
@@ -41,7 +41,7 @@ def add_explore(app: FastAPI, service: Service) -> None:
     )
     async def heads_in_small(run_id: str, layer: Layer, size: Size = 32) -> Response:
         """Every head of a layer: `X-Heads` pictures of `X-Cells` x `X-Cells` `uint8`."""
-        if not await _held(service, run_id):
+        if not await held(service, run_id):
             raise Refusal("not_kept")
         rows, cells, data = await service.jobs.ask("sampled_rows", {"run": run_id, "layer": layer, "size": size})
         headers = {"X-Source": "computed", "X-Heads": str(rows // cells), "X-Cells": str(cells)}
@@ -50,7 +50,7 @@ def add_explore(app: FastAPI, service: Service) -> None:
     @app.get("/runs/{run_id}/logit-lens")
     async def logit_lens(run_id: str) -> dict[str, Any]:
         """What each layer would have said at the prompt's last position."""
-        if not await _held(service, run_id):
+        if not await held(service, run_id):
             raise Refusal("layers_not_kept")
         said = await service.jobs.ask("logit_lens", {"run": run_id})
         names = ("id", "text", "probability")
@@ -60,7 +60,7 @@ def add_explore(app: FastAPI, service: Service) -> None:
         return {"source": "computed", **said, "layers": layers}
 
 
-async def _held(service: Service, run_id: str) -> bool:
+async def held(service: Service, run_id: str) -> bool:
     """Whether the engine holds the run's tensors. Raises `Refusal`: `unknown_run`, `unfinished` while it waits."""
     if run := service.runs.live.get(run_id):
         if run.state == "queued":

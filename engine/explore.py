@@ -124,7 +124,7 @@ def _read_again(run: Run, notes: ReadNotes, token: int) -> Tensor:
     model = run.model
     layers, norm = _body(model)
     with _heard(layers) as states:
-        said = model.forward([[token]], Pass([notes], 1, heads_off=[run.heads_off]))[0]
+        said = model.forward([[token]], Pass([notes], 1, ways=[run.way]))[0]
     head = model.network.get_output_embeddings()
     logits: Tensor = head(norm(torch.stack(states))).float()
     if not float((logits[-1] - said).norm() / said.norm().clamp_min(1e-9)) < 6e-2:

@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine import clock, sampling
+from engine import clock, reread, sampling
 from engine import fork as forks
 from engine.cache import RunCache, Tape
 from engine.lens import Lens
 from engine.model import LanguageModel
 from engine.settings import Refusal, Settings, check
-from engine.tap import Pass
+from engine.tap import Pass, Way
 from engine.text import StreamDecoder
 from engine.trace import (
     Candidate,
@@ -51,7 +51,8 @@ class Run:
     """One person's exam. Everything of it is in here; the model knows nothing of it.
 
     `parent` is the run that `settings.fork` names, if it is kept. Raises `Refusal` when the run cannot be taken: those
-    of `engine.settings.check` and `engine.fork.check`, `too_many_tokens`, `no_chat_template`, `no_layer`, `no_head`.
+    of `engine.settings.check`, `engine.fork.check` and `engine.reread.check`, `too_many_tokens`, `no_chat_template`,
+    `no_layer`, `no_head`.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Run:
         if len(self.ids) >= context:
             raise Refusal("too_many_tokens", tokens=len(self.ids), bound=context - 1)
         self.limit = min(settings.max_new_tokens, context - len(self.ids))
-        self.heads_off = _by_layer(settings, model)
+        self.way = Way(_heads_off(settings, model), settings.kernel == "math", settings.grouped)
         self.chosen: list[int] = []
         self.told: list[Chose] = []
         """What was told of each chosen token; a fork goes on from there."""
@@ -93,6 +94,9 @@ class Run:
         if settings.fork:
             forks.check(self, parent, settings.fork)
             self.limit = max(self.limit, settings.fork.kept + 1)
+        self.read_at = 0.0
+        """When a run without notes last read everything."""
+        reread.check(self)
 
     @property
     def at(self) -> float:
@@ -135,7 +139,7 @@ class Run:
     def allocate(self) -> tuple[RunCache, Tape]:
         """The cache and the tape, on first use. Raises out-of-memory errors."""
         if self.cache is None or self.tape is None:
-            capacity, memory = len(self.ids) + self.limit, self.settings.memory
+            capacity, memory = len(self.ids) + self.limit, self.settings.memory if self.settings.notes else 0
             capacity = self.model.shape.fitting(memory, capacity) if memory else capacity
             self.cache = RunCache(self.model.shape, capacity)
             self.tape = Tape(self.model.shape, self.limit)
@@ -155,9 +159,13 @@ def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, hear: Callable[[
     for run in writing:
         if run.full:
             _forget(run, emit, "notes_bound", bytes=run.settings.memory)
-    writing = [run for run in writing if not run.finished]
+    forgetful = [run for run in writing if not run.settings.notes]
+    writing = [run for run in writing if not run.finished and run.settings.notes]
     if writing:
         _guard(writing, emit, partial(_decode, model, writing, emit))
+    if forgetful:
+        run = reread.next_of(forgetful)
+        _guard([run], emit, partial(_read_again, model, run, emit, hear))
 
 
 def complete(run: Run, cold: bool = False) -> Trace:
@@ -236,7 +244,7 @@ def _prefill(model: LanguageModel, run: Run, chunked: bool, emit: Emit, hear: Ca
     if run.full:
         raise Refusal("notes_bound", bytes=run.settings.memory)
     start = cache.length
-    stop = min(start + CHUNK, len(run.ids)) if chunked else len(run.ids)
+    stop = min(start + CHUNK, len(run.ids)) if chunked and run.settings.notes else len(run.ids)
     live = model.shape.device.type == "cpu"
 
     def on_layer(index: int, seconds: float) -> None:
@@ -246,7 +254,7 @@ def _prefill(model: LanguageModel, run: Run, chunked: bool, emit: Emit, hear: Ca
         if run.due():
             raise Halt
 
-    one = Pass([cache], stop - start, on_layer, heads_off=[run.heads_off])
+    one = Pass([cache], stop - start, on_layer, ways=[run.way])
     logits = model.forward([run.ids[start:stop]], one)
     one.marks.mark()
     seconds = one.marks.seconds()
@@ -254,7 +262,7 @@ def _prefill(model: LanguageModel, run: Run, chunked: bool, emit: Emit, hear: Ca
         for index in range(model.shape.layers):
             emit(run, _layer(run, cache, index, start, stop, seconds[index]))
     one.commit_chunk(tape)
-    emit(run, Prefilled(run.at, start, stop, sum(seconds), seconds[-1], cache.snapshot()))
+    emit(run, Prefilled(run.at, start, stop, sum(seconds), seconds[-1], reread.snapshot(run)))
     if stop == len(run.ids):
         _choose([run], logits, sampling.measure(logits), emit)
 
@@ -271,7 +279,7 @@ def _decode(model: LanguageModel, runs: Sequence[Run], emit: Emit) -> None:
     All that can fail is done before the pass is committed: each run then has taken the step, or none has.
     """
     pairs = [run.allocate() for run in runs]
-    one = Pass([cache for cache, _ in pairs], 1, heads_off=[run.heads_off for run in runs])
+    one = Pass([cache for cache, _ in pairs], 1, ways=[run.way for run in runs])
     logits = model.forward([[run.chosen[-1]] for run in runs], one)
     one.marks.mark()
     told = sampling.measure(logits)
@@ -285,6 +293,24 @@ def _decode(model: LanguageModel, runs: Sequence[Run], emit: Emit) -> None:
         )  # fmt: skip
         emit(run, event)
     _choose(runs, logits, told, emit)
+
+
+def _read_again(model: LanguageModel, run: Run, emit: Emit, hear: Callable[[], None]) -> None:
+    """One word of a run without notes: everything so far is read, then the next token is chosen."""
+
+    def on_layer(index: int, seconds: float) -> None:
+        hear()
+        if run.due():
+            raise Halt
+
+    ids = reread.forget(run)
+    cache, _ = run.allocate()
+    one = Pass([cache], len(ids), on_layer, ways=[run.way])
+    logits = model.forward([ids], one)
+    one.marks.mark()
+    event, told = reread.told(run, one, logits)
+    emit(run, event)
+    _choose([run], logits, told, emit)
 
 
 def _choose(runs: Sequence[Run], logits: Tensor, told: sampling.Measured, emit: Emit) -> None:
@@ -338,7 +364,7 @@ def _over(run: Run, index: int) -> Reason | None:
     return "length" if len(run.chosen) >= run.limit else None
 
 
-def _by_layer(settings: Settings, model: LanguageModel) -> dict[int, list[int]]:
+def _heads_off(settings: Settings, model: LanguageModel) -> dict[int, list[int]]:
     """The heads that are off, by layer. Raises `Refusal`: `no_layer`, `no_head`."""
     off: dict[int, list[int]] = {}
     for layer, head in sorted(set(settings.heads_off)):

@@ -32,6 +32,9 @@ RANGES: dict[str, tuple[float, float]] = {
 """Least and most of every number in `Settings`, both allowed. Logits divided by 5 are all but even already."""
 
 MAX_HEADS_OFF = 1024
+MAX_KEPT = 2**17
+"""Positions that a run which forgets may be told to keep, of each kind."""
+MAX_BLOCK = 256
 RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -43,6 +46,26 @@ class Fork:
     run: str
     kept: int
     token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How a run's K and V are kept. At most one of the three ways that are not the plain one."""
+
+    dtype: Literal["model", "fp8", "int8", "int4", "int2"] = "model"
+    """As the model computes them, or squeezed, with their scales (`engine.quantised`)."""
+    last: int = 0
+    """Keep only this many of the newest positions, once the prompt is read; 0 keeps all (`engine.forgetting`)."""
+    first: int = 0
+    """And this many of the very first, the attention sink (Xiao et al. 2023)."""
+    heavy: int = 0
+    """And this many of those that were looked at most (Zhang et al. 2023)."""
+    block: int = 0
+    """In blocks of this many positions behind a block table (Kwon et al. 2023, `engine.paged`); 0: in one piece."""
+
+    @property
+    def plain(self) -> bool:
+        return self == Keeping()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +105,15 @@ class Settings:
     """Query heads `(layer, head)` whose output counts as zero, from the first token on."""
     fork: Fork | None = None
     """Go on from another run's words instead of reading the prompt."""
+    notes: bool = True
+    """Without, nothing is kept between two words: paper and answer so far are read again for each (`engine.reread`)."""
+    kernel: Literal["fast", "math"] = "fast"
+    """`fast`: torch's fused attention, which never makes the weights; `math`: as the formula stands, all of them."""
+    grouped: bool = True
+    """K and V are read once for all query heads that share them; False repeats them for each of these first."""
+    keeping: Keeping = field(default=Keeping())
+    reuse: bool = False
+    """Take over the notes of an earlier run's prompt as far as the two prompts are the same, instead of reading it."""
 
 
 class Refusal(Exception):
@@ -109,7 +141,8 @@ def _refusal(code: str, values: dict[str, str | int | float]) -> Refusal:
 
 def check(settings: Settings) -> None:
     """Raises `Refusal`: `empty_prompt`, `prompt_too_long`, `lone_surrogate`, `out_of_range`, `too_many_stops`,
-    `stop_length`, `name_too_long`, `too_many_heads_off` or `bad_fork`."""
+    `stop_length`, `name_too_long`, `too_many_heads_off`, `bad_fork`,
+    `fork_without_notes` or `bad_keeping`."""
     characters = len(settings.prompt)
     if characters > MAX_PROMPT_CHARACTERS:
         raise Refusal("prompt_too_long", characters=characters, bound=MAX_PROMPT_CHARACTERS)
@@ -132,6 +165,19 @@ def check(settings: Settings) -> None:
     fork = settings.fork
     if fork is not None and not (RUN_ID.fullmatch(fork.run) and fork.kept >= 0 and fork.token >= 0):
         raise Refusal("bad_fork")
+    if fork is not None and not settings.notes:
+        raise Refusal("fork_without_notes")
+    _check_keeping(settings.keeping)
+
+
+def _check_keeping(keeping: Keeping) -> None:
+    counts = (keeping.last, keeping.first, keeping.heavy)
+    forgets = keeping.last > 0
+    ways = (keeping.dtype != "model") + forgets + (keeping.block > 0)
+    if ways > 1 or not all(0 <= count <= MAX_KEPT for count in counts) or not (forgets or counts == (0, 0, 0)):
+        raise Refusal("bad_keeping", most=MAX_KEPT)
+    if not 0 <= keeping.block <= MAX_BLOCK:
+        raise Refusal("out_of_range", field="keeping.block", least=0, most=MAX_BLOCK)
 
 
 def check_text(text: str) -> None:

@@ -12,12 +12,14 @@ which is the point of grouped-query attention (Ainslie et al. 2023) and what the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache
 
@@ -44,13 +46,29 @@ class Call:
     unknown: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How one run's attention is computed, where it is not as usual: query heads by layer whose output counts as zero;
+    with the formula's own product of all queries and keys; with K and V repeated for every query head."""
+
+    heads_off: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    math: bool = False
+    grouped: bool = True
+
+    @property
+    def usual(self) -> bool:
+        return self.grouped and not self.math
+
+
+USUAL = Way()
+
+
 class Pass(Cache):
     """One forward pass over the same number of new tokens of one or more runs.
 
     To the library it is a `Cache`; to `attend` it is the tape. Row i of the batch belongs to `caches[i]`.
     `on_layer(index, seconds)` is called as soon as a layer's attention is done and may raise to give the pass up:
-    nothing is kept then. `commit_chunk` or `commit_rows` keeps the pass. `heads_off[i]` holds the query heads of run i,
-    by layer, whose output counts as zero.
+    nothing is kept then. `commit_chunk` or `commit_rows` keeps the pass. `ways[i]` is how run i's attention is done.
     """
 
     def __init__(
@@ -59,7 +77,7 @@ class Pass(Cache):
         tokens: int,
         on_layer: Callable[[int, float], None] | None = None,
         probing: bool = False,
-        heads_off: Sequence[Mapping[int, Sequence[int]]] = (),
+        ways: Sequence[Way] = (),
     ) -> None:
         super().__init__(layers=[])
         self.caches = caches
@@ -69,7 +87,9 @@ class Pass(Cache):
         self.marks = Marks(caches[0].shape.device)
         self._on_layer = on_layer
         self.calls: list[Call] | None = [] if probing else None
-        self.heads_off = [(row, off) for row, off in enumerate(heads_off) if off]
+        self.ways = ways or [USUAL] * len(caches)
+        self.usual = all(way.usual for way in self.ways)
+        self.heads_off = [(row, way.heads_off) for row, way in enumerate(self.ways) if way.heads_off]
         # One row per run: the views of all layers are made at once, not layer by layer.
         self.targets = [cache.next_position() for cache in caches] if tokens == 1 else []
         self.seen = [cache.seen_next() for cache in caches] if tokens == 1 else []
@@ -148,30 +168,56 @@ def _one_row_each(tape: Pass, layer: int, query: Tensor, scaling: float | None) 
     """One new token per run, each attending to its own run's K and V; no padding, no mask."""
     runs, heads, _, size = query.shape
     folded = query.reshape(runs, 1, tape.caches[0].shape.kv_heads, -1, size).unbind()
-    outputs = [
-        F.scaled_dot_product_attention(rows, *seen[layer], scale=scaling)
-        for rows, seen in zip(folded, tape.seen, strict=True)
-    ]
+    if tape.usual:
+        outputs = [
+            F.scaled_dot_product_attention(rows, *seen[layer], scale=scaling)
+            for rows, seen in zip(folded, tape.seen, strict=True)
+        ]
+    else:
+        outputs = [
+            _one_row(rows, *seen[layer], scaling, way)
+            for rows, seen, way in zip(folded, tape.seen, tape.ways, strict=True)
+        ]
     output = outputs[0] if runs == 1 else torch.cat(outputs)
     return output.reshape(runs, 1, heads, size)
+
+
+def _one_row(query: Tensor, key: Tensor, value: Tensor, scaling: float | None, way: Way) -> Tensor:
+    """One run's row the way it was asked for: `query` `(1, kv_heads, group, head_size)`, folded."""
+    shape = query.shape
+    if not way.grouped:
+        query = query.flatten(1, 2)[:, :, None]
+        key, value = (notes.repeat_interleave(shape[2], dim=1) for notes in (key, value))
+    with _kernel(way):
+        return F.scaled_dot_product_attention(query, key, value, scale=scaling).reshape(shape)
+
+
+def _kernel(way: Way) -> AbstractContextManager[None]:
+    return sdpa_kernel(SDPBackend.MATH) if way.math else nullcontext()
 
 
 def _many_rows(
     tape: Pass, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float | None, window: int
 ) -> Tensor:
     """Prefill of one run: the whole prompt, or a chunk that also sees the chunks before it."""
-    cache = tape.caches[0]
+    cache, way = tape.caches[0], tape.ways[0]
+    group = cache.shape.heads // cache.shape.kv_heads
     start, stop = cache.length, cache.length + tape.tokens
     if start == 0 and (not window or tape.tokens <= window):
-        output = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scaling, enable_gqa=True)
+        if not way.grouped:
+            key, value = (notes.repeat_interleave(group, dim=1) for notes in (key, value))
+        with _kernel(way):
+            output = F.scaled_dot_product_attention(
+                query, key, value, is_causal=True, scale=scaling, enable_gqa=way.grouped
+            )
         return output.transpose(1, 2)
     first = max(0, start - window + 1) if window else 0
     if window not in tape.masks:
         tape.masks[window] = causal_mask(start, stop, first, window, query.device)
-    group = cache.shape.heads // cache.shape.kv_heads
     key = cache.keys[layer][None, :, first:stop].repeat_interleave(group, dim=1)
     value = cache.values[layer][None, :, first:stop].repeat_interleave(group, dim=1)
-    output = F.scaled_dot_product_attention(query, key, value, attn_mask=tape.masks[window], scale=scaling)
+    with _kernel(way):
+        output = F.scaled_dot_product_attention(query, key, value, attn_mask=tape.masks[window], scale=scaling)
     return output.transpose(1, 2)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.run import complete
-from engine.settings import Refusal, Settings, check
+from engine.settings import Keeping, Refusal, Settings, check
 from engine.trace import Decoded, Prefilled
 from tests.engine import tiny
 from tests.engine.test_answers import generated, ids_of
@@ -126,3 +126,43 @@ def test_bounds(how: dict[str, Any], code: str) -> None:
     with pytest.raises(Refusal) as refused:
         check(Settings("a", **how))
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize("how", [{"kernel": "math"}, {"grouped": False}, {"kernel": "math", "grouped": False}])
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_how_attention_is_computed_changes_no_word(kind: str, how: dict[str, Any]) -> None:
+    """Alone, beside runs of other ways, and in chunks, which a reader beside a writer reads in."""
+    exam = tiny.raw(tiny.PAPER[:70])
+    usual = tiny.sit(kind, exam).output_ids
+    assert tiny.sit(kind, replace(exam, **how)).output_ids == usual
+    runs = [
+        tiny.exam(kind, tiny.raw("Luna"), "0"),
+        tiny.exam(kind, replace(exam, **how), "1"),
+        tiny.exam(kind, exam, "2"),
+    ]
+    tiny.drive(runs)
+    assert tuple(runs[1].chosen) == tuple(runs[2].chosen) == usual
+
+
+def test_the_formula_as_it_stands_is_really_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine import tap
+
+    taken = []
+    monkeypatch.setattr(tap, "sdpa_kernel", lambda backend: taken.append(backend) or tap.nullcontext())
+    tiny.sit("llama", tiny.raw(PROMPT))
+    assert not taken
+    tiny.sit("llama", tiny.raw(PROMPT, kernel="math"))
+    assert len(taken) == 3 * 12  # every layer of the prefill and of eleven decode steps
+
+
+@pytest.mark.parametrize(
+    "keeping",
+    [
+        Keeping(dtype="int4", block=16), Keeping(last=8, block=16), Keeping(dtype="fp8", last=4), Keeping(first=4),
+        Keeping(heavy=2), Keeping(last=-1), Keeping(last=2**40),
+    ],
+)  # fmt: skip
+def test_notes_are_kept_in_one_way_at_a_time(keeping: Keeping) -> None:
+    with pytest.raises(Refusal) as refused:
+        check(Settings("a", keeping=keeping))
+    assert refused.value.code == "bad_keeping"

@@ -88,9 +88,10 @@ def _check_started(event: Started) -> None:
 
 
 def _check_step(event: Reused | Layer | Prefilled | Chose | Decoded | Wrote, state: State, started: Started) -> None:
-    facts, prompt = started.facts, state.prompt
+    facts, prompt, notes = started.facts, state.prompt, started.settings.notes
     match event:
         case Reused():
+            _need(notes, "a run without notes takes none over")
             _check_reused(event, state, facts)
         case Layer():
             _need(event.index == state.layers < facts.layers, "layers come in order")
@@ -102,7 +103,7 @@ def _check_step(event: Reused | Layer | Prefilled | Chose | Decoded | Wrote, sta
             _need(state.layers == facts.layers, "a chunk ends when every layer has it")
             _need((event.start, event.stop) == (state.chunk_start, state.chunk_stop), "the chunk is its layers' chunk")
             _need(min(event.seconds, event.rest_seconds) >= 0, "times are not negative")
-            _check_kv(event.kv, event.stop)
+            _check_kv(event.kv, event.stop if notes else 0)
         case Chose():
             _need(state.read == prompt, "the whole prompt is read before a token is chosen")
             _need(state.decoded == state.chosen, "a token is chosen after each decode step")
@@ -114,7 +115,8 @@ def _check_step(event: Reused | Layer | Prefilled | Chose | Decoded | Wrote, sta
             _need(min(event.seconds, event.rest_seconds, *event.layer_seconds) >= 0, "times are not negative")
             _need(len(event.key_norms) == len(event.value_norms) == facts.layers, "a norm per layer")
             _need(event.together >= 1, "the run itself shares the step")
-            _check_kv(event.kv, prompt + state.chosen)
+            _need(event.read == (1 if notes else event.position + 1), "one position is read, or without notes all")
+            _check_kv(event.kv, prompt + state.chosen if notes else 0)
         case Wrote():
             _need(state.chosen > 0, "text comes from chosen tokens")
 

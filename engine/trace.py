@@ -7,7 +7,7 @@ with the device (rooflines and labs use it).
 
 Words used: a *position* is an index into prompt + answer tokens. *Chosen* tokens are the answer's tokens, the
 end-of-sequence token included. The newest chosen token has no K and V yet, so at every moment between steps
-`kv.length == prompt + chosen - 1`.
+`kv.length == prompt + chosen - 1`; a run without notes (`settings.notes`) has `kv.length == 0` throughout.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class KV:
-    """The KV cache of one run at a moment. `bytes` is what the notes themselves take (for layers with a sliding
+    """The KV cache of one run at a moment (empty for a run without notes). `bytes` is what the notes themselves take (for layers with a sliding
     window: only what the window still holds), `allocated` what was reserved for the whole run."""
 
     length: int
@@ -209,6 +209,8 @@ class Decoded:
 
     `layer_seconds` as in `Layer` (one per layer; their sum plus `rest_seconds` is `seconds`). `together` is how
     many runs shared this forward pass. `key_norms` and `value_norms`: one byte per layer for this position.
+
+    `read` is how many positions went through the model: this one alone, or without notes all of them, `position + 1`.
     """
 
     at: float
@@ -220,6 +222,7 @@ class Decoded:
     key_norms: bytes
     value_norms: bytes
     together: int = 1
+    read: int = 1
     type: Literal["decoded"] = "decoded"
 
 

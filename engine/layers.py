@@ -268,17 +268,13 @@ def _turned(fields: Fields, layers: tuple[Layer, ...]) -> int:
 
 
 def _stretched(fields: Fields, context: int) -> int:
-    """Positions with a scaled rotation counted in: some configs name the length before it."""
+    """Positions with a scaled rotation counted in. Most configs name the length after it; some (Qwen's for YaRN) leave
+    `max_position_embeddings` at the length before, and are told by that."""
     for name in ("rope_scaling", "rope_parameters"):
         scaling = fields.raw(name)
         if isinstance(scaling, Mapping):
             before: Any = scaling.get("original_max_position_embeddings")
             factor: Any = scaling.get("factor")
-            if (
-                isinstance(before, int)
-                and 0 < before < 10**9
-                and isinstance(factor, (int, float))
-                and 1 <= factor < 1e4
-            ):
-                context = max(context, int(before * factor))
+            if type(before) is int and type(factor) in (int, float) and 0 < context <= before and 1 <= factor <= 10_000:
+                context = int(before * factor)
     return context

@@ -61,6 +61,7 @@ class CacheRow:
     """The cache of all layers of one kind, for one sequence. `upper`: what the costlier implementations take."""
 
     kind: Kind
+    window: int
     layers: int
     positions: int
     positions_upper: int
@@ -99,6 +100,7 @@ def _cache_row(layers: list[Layer], context: int, form: Format) -> CacheRow:
     linear = first.kind == "linear"
     return CacheRow(
         kind=first.kind,
+        window=first.window,
         layers=len(layers),
         positions=kept(first, context),
         positions_upper=0 if linear else context,

@@ -12,6 +12,7 @@ from engine.choices import choice, reads
 from engine.explore import heads_for_pair, logit_lens, sampled_rows
 from engine.lens import quantise
 from engine.looks import FULL, Looks
+from engine.notes import columns, note_bytes, note_values, watch_columns
 from engine.pieces import tokenise, vocabulary
 from engine.run import Run
 from engine.settings import Refusal
@@ -76,6 +77,10 @@ JOBS: dict[str, Job] = {
     "heads_for_pair": heads_for_pair,
     "sampled_rows": sampled_rows,
     "logit_lens": logit_lens,
+    "note_values": note_values,
+    "note_bytes": note_bytes,
+    "watch_columns": watch_columns,
+    "columns": columns,
     "choice": choice,
     "reads": reads,
     "tokenise": tokenise,

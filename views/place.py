@@ -1,4 +1,4 @@
-"""Where the reader is: which run, which moment of it, which layer and head, which language.
+"""Where the reader is: which run (and which one beside it), which moment, which layer and head, which language.
 
 It stands in the address, so that a link shows the same. Changing page drops the address's query, so whoever changes
 page writes it again (`Place.query`): every page tells of the same run at the same moment.
@@ -22,10 +22,12 @@ _LANG = "lang"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`at`: seconds of the run's own clock, None for its beginning. `layer` and `head` count from 0; a layer without a
-    head is the mean of its heads. `lang` is None while nobody has chosen one."""
+    """`beside`: the run that `run` is compared with. `at`: seconds of the run's own clock, None for its beginning.
+    `layer` and `head` count from 0; a layer without a head is the mean of its heads. `lang` is None while nobody has
+    chosen one."""
 
     run: str | None = None
+    beside: str | None = None
     at: float | None = None
     layer: int | None = None
     head: int | None = None
@@ -45,7 +47,8 @@ class Place:
 def parse(query: Mapping[str, str]) -> Place:
     """The place of an address. What cannot be read counts as not said: an address is a text from a stranger."""
     return Place(
-        run=query["run"] if _RUN.fullmatch(query.get("run", "")) else None,
+        run=_run(query.get("run", "")),
+        beside=_run(query.get("beside", "")),
         at=_seconds(query.get("at", "")),
         layer=_count(query.get("layer", "")),
         head=_count(query.get("head", "")),
@@ -69,13 +72,17 @@ def go(place: Place) -> None:
 
 def malformed() -> bool:
     """Whether the address names a run in a way no run is ever named."""
-    return "run" in st.query_params and not _RUN.fullmatch(st.query_params["run"])
+    return any(name in st.query_params and not _run(st.query_params[name]) for name in ("run", "beside"))
 
 
 def lang() -> Lang:
     """The language of this script run: chosen, else the browser's, else English."""
     chosen = here().lang
     return chosen or ("zh" if (st.context.locale or "").lower().startswith("zh") else "en")
+
+
+def _run(text: str) -> str | None:
+    return text if _RUN.fullmatch(text) else None
 
 
 def _seconds(text: str) -> float | None:

@@ -48,4 +48,4 @@ def payload(run: str) -> dict[str, Any]:
 def _follow() -> None:
     """A run was started: it is the page's from now on, from its beginning, in the language chosen."""
     run = place.parse({"run": st.session_state[_KEY].run}).run
-    place.go(place.Place(run=run, lang=place.here().lang))
+    place.go(place.Place(run=run, beside=place.here().beside, lang=place.here().lang))

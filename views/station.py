@@ -20,30 +20,42 @@ _station = st.components.v2.component(
 )
 
 
-def show(name: str, more: Mapping[str, Any] | None = None) -> None:
-    """Mount the station; `more` is what only this one is told. A run that is chosen in it becomes the page's run."""
-    run = place.here().run
-    if place.malformed() or (run and not desk.knows(run)):
+def show(name: str, more: Mapping[str, Any] | None = None, both: bool = False) -> None:
+    """Mount the station; `more` is what only this one is told, `both` that it tells of the run beside, too. A run that
+    is chosen in it becomes the page's run."""
+    here = place.here()
+    run = here.run if here.run and desk.knows(here.run) else None
+    beside = here.beside if both and here.beside and desk.knows(here.beside) else None
+    if place.malformed() or run != here.run or (both and beside != here.beside):
         st.warning(say("exam_room.run_unknown"))
-        run = None
+    run = run or lessons.recording(place.lang())
 
     def follow() -> None:
         """Before the script runs: another run, from its beginning, in the language chosen."""
         chosen = place.parse({"run": st.session_state[name].run}).run
-        place.go(place.Place(run=chosen, lang=place.here().lang))
+        place.go(place.Place(run=chosen, beside=place.here().beside, lang=place.here().lang))
+
+    def compare() -> None:
+        """The same for what is chosen in both: `{run, beside}`."""
+        chosen = place.parse(st.session_state[name].pair)
+        place.go(place.Place(run=chosen.run, beside=chosen.beside, lang=place.here().lang))
 
     _station(
-        key=name, data={**payload(name, run or lessons.recording(place.lang())), **(more or {})}, on_run_change=follow
+        key=name,
+        data={**payload(name, run, beside), **(more or {})},
+        on_run_change=follow,
+        on_pair_change=compare,
     )
 
 
-def payload(name: str, run: str) -> dict[str, Any]:
+def payload(name: str, run: str, beside: str | None = None) -> dict[str, Any]:
     """What a station is told, in full each time."""
     here = place.here()
     return {
         "module": f"/stations/{name}.js",
         "lang": place.lang(),
         "run": run,
+        "beside": beside,
         "moment": here.moment if here.run == run else {},
         "words": {**area("stations"), **area(name)},
         "scene": area("scene"),

@@ -6,9 +6,9 @@
 const scenes = new WeakMap()
 
 /** The moment stands in the address, so that a link and the next page show the same one. */
-function remember({ run, at, layer, head }) {
+function remember({ run, at, layer, head, beside }) {
   const query = new URLSearchParams(location.search)
-  for (const [key, value] of Object.entries({ run, at, layer, head })) {
+  for (const [key, value] of Object.entries({ run, at, layer, head, ...(beside ? { beside } : {}) })) {
     if (value === null || value === undefined) query.delete(key)
     else query.set(key, value)
   }
@@ -33,7 +33,12 @@ async function mount(parent, options) {
 }
 
 export default function ({ parentElement, data, setTriggerValue }) {
-  const options = { ...data, onRun: (run) => setTriggerValue('run', run), onMoment: remember }
+  const options = {
+    ...data,
+    onRun: (run) => setTriggerValue('run', run),
+    onPair: (pair) => setTriggerValue('pair', pair),
+    onMoment: remember,
+  }
   const scene = scenes.get(parentElement) ?? { turn: 0, handle: mount(parentElement, options) }
   scenes.set(parentElement, scene)
   const turn = (scene.turn += 1)

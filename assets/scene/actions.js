@@ -12,7 +12,7 @@ export class Actions {
     const { parts, words, options, running, compose, engine } = this.scene
     const w = words.compose
     const items = []
-    if (!options.source) {
+    if (!options.source && !this.scene.part) {
       items.push(button(w.new, () => compose.toggle(), { class: 'pill main', 'data-action': 'new' }))
       if (running) items.push(button(w.stop, () => this.stop(), { class: 'pill halt', 'data-action': 'stop' }))
       const book = running ? null : this.book()

@@ -1,7 +1,7 @@
 /** What a person does to the player, the lens and the sheets. */
 import { el, fill } from './dom.js'
 import { number, visible } from './text.js'
-import { SPEEDS } from './player.js'
+import { Hands, scrubbing } from './hands.js'
 
 export class Controls {
   constructor(scene) {
@@ -17,55 +17,12 @@ export class Controls {
 
   bind() {
     const { parts } = this.scene
-    this.on(parts.root, 'click', ({ target }) => {
-      const done = target.closest('[data-do]')?.dataset.do
-      if (done) this.act(done)
-      const speed = target.closest('[data-speed]')?.dataset.speed
-      if (speed) this.setSpeed(Number(speed))
-    })
-    this.on(document, 'keydown', (event) => this.key(event))
-    this.on(parts.time, 'pointerdown', (event) => {
-      parts.time.setPointerCapture(event.pointerId)
-      this.scrub(event)
-    })
-    this.on(parts.time, 'pointermove', (event) => {
-      if (event.buttons) this.scrub(event)
-    })
+    if (!this.scene.part) this.hands = new Hands(parts.root, () => this.scene.player)
+    const seek = (x) => this.scene.player.seek(this.scene.timeline.timeAt(x))
+    scrubbing(parts.time, seek, this.gone.signal)
     this.on(parts.link, 'click', () => this.copyLink())
     this.bindLens()
     this.bindHover()
-  }
-
-  act(name) {
-    const { player } = this.scene
-    if (name === 'toggle') player.toggle()
-    if (name === 'home') player.seek(0)
-    if (name === 'back') player.step(-1)
-    if (name === 'forward') player.step(1)
-    if (name === 'end') player.seek(this.scene.trace.end)
-  }
-
-  key(event) {
-    const { parts } = this.scene
-    const target = event.composedPath()[0]
-    if (event.ctrlKey || event.metaKey || event.altKey || !parts.root.offsetParent) return
-    if (target.matches?.('input, select, textarea, [contenteditable], [role=slider]:not(.time), [role=tab]')) return
-    const name = { ' ': 'toggle', ArrowLeft: 'back', ArrowRight: 'forward', Home: 'home', End: 'end' }[event.key]
-    if (!name || (event.key === ' ' && target.closest?.('button, a, summary'))) return
-    event.preventDefault()
-    this.act(name)
-  }
-
-  setSpeed(speed) {
-    const { player } = this.scene
-    player.speed = SPEEDS.includes(speed) ? speed : 1
-    player.since = performance.now()
-    this.scene.redraw()
-  }
-
-  scrub({ clientX }) {
-    const { parts, timeline, player } = this.scene
-    player.seek(timeline.timeAt(clientX - parts.time.getBoundingClientRect().left))
   }
 
   async copyLink() {
@@ -213,6 +170,7 @@ export class Controls {
   }
 
   close() {
+    this.hands?.close()
     this.gone.abort()
   }
 }

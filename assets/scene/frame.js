@@ -155,7 +155,8 @@ export function buildFrame(words) {
   return parts
 }
 
-function buildPlayer(words, keep) {
+/** The player's row; `keep(name, element)` is told its parts. */
+export function buildPlayer(words, keep) {
   const round = (name, shape) =>
     button(icon(shape), null, {
       class: 'round',

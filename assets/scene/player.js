@@ -24,6 +24,19 @@ export class Player {
     this.drawn = 0
     this.later = 0
     this.timer = 0
+    this.room = 0
+  }
+
+  get end() {
+    return this.trace.end
+  }
+
+  /** Where the axis of time ends. While a run is live its end is not known: a little later than now, in steps. */
+  get axis() {
+    const { end } = this
+    if (this.trace.finished) return end
+    if (end > this.room * 0.97 || !this.room) this.room = Math.max(0.05, end * 1.5)
+    return this.room
   }
 
   /** One listed speed for a whole run: the one that comes nearest to eleven seconds. */
@@ -106,8 +119,17 @@ export class Player {
     this.draw()
   }
 
+  /** A run that was followed is over. */
+  arrive() {
+    if (this.following) this.seek(this.end)
+  }
+
+  stops(everyLayer) {
+    return stops(this.trace, everyLayer)
+  }
+
   step(direction, playing = false) {
-    const times = stops(this.trace, !playing)
+    const times = this.stops(!playing)
     const next =
       direction > 0 ? times.find((time) => time > this.t + 1e-7) : times.findLast((time) => time < this.t - 1e-7)
     if (!playing) this.stop()

@@ -5,7 +5,7 @@ import { Player } from './player.js'
 import { Lens } from './lens.js'
 import { momentAt } from './moment.js'
 import { ServiceSource } from './source.js'
-import { loadFonts, loadStyles, paletteOf, PHONE, themeOf, unitOf } from './theme.js'
+import { loadFonts, loadStyles, paletteOf, partUnitOf, PHONE, themeOf, unitOf } from './theme.js'
 import { visible } from './text.js'
 import { Controls } from './controls.js'
 import { Compose } from './compose.js'
@@ -38,6 +38,8 @@ export class Scene {
     this.kind = 'measured'
     this.connection = 'live'
     this.view = {}
+    // One of several on one clock: the sheets and the timeline; form, buttons, rail and player are the page's.
+    this.part = Boolean(options.clock)
     this.calm = matchMedia('(prefers-reduced-motion: reduce)').matches
     this.parts = buildFrame(this.words)
     this.parts.root.style.visibility = 'hidden'
@@ -52,16 +54,18 @@ export class Scene {
     this.timeline = new Timeline(this)
     this.transport = new Transport(this)
     // In this order: the answer's room depends on the candidates, the timeline says the headline.
-    this.drawings = [
-      this.rail,
-      this.headline,
-      this.scratch,
-      this.paper,
-      this.candidates,
-      this.answer,
-      this.timeline,
-      this.transport,
-    ]
+    this.drawings = this.part
+      ? [this.headline, this.scratch, this.answer, this.timeline]
+      : [
+          this.rail,
+          this.headline,
+          this.scratch,
+          this.paper,
+          this.candidates,
+          this.answer,
+          this.timeline,
+          this.transport,
+        ]
     this.equivalent = new Equivalent(this)
     this.compose = new Compose(this)
     this.actions = new Actions(this)
@@ -83,8 +87,8 @@ export class Scene {
     this.resize()
     this.parts.root.style.visibility = ''
     if (this.options.run) this.open(this.options.run, this.options.moment)
-    else this.compose.open()
-    if (!this.options.source) this.engine.watch()
+    else if (!this.part) this.compose.open()
+    if (!this.options.source && !this.part) this.engine.watch()
     this.parts.root.dataset.ready = 'true'
   }
 
@@ -94,12 +98,15 @@ export class Scene {
     this.source = NOTHING
     this.player?.close()
     this.lens?.close()
-    this.player = new Player(this.trace, (t) => this.draw(t), this.calm)
+    const draw = (t) => this.draw(t)
+    this.player = this.options.clock?.seat(this.trace, draw) ?? new Player(this.trace, draw, this.calm)
     this.lens = new Lens(this.source, { layer: 0, head: null, sink: false }, () => this.redraw())
   }
 
   reset() {
-    for (const part of [this.paper, this.scratch, this.answer, this.candidates, this.timeline]) part.reset()
+    const { paper, scratch, answer, candidates, timeline } = this
+    for (const part of this.part ? [scratch, answer, timeline] : [paper, scratch, answer, candidates, timeline])
+      part.reset()
   }
 
   /** Follows a run that is going on; plays one that is over (from `moment.at`, still, when given). */
@@ -177,7 +184,7 @@ export class Scene {
     this.player.chooseSpeed()
     this.actions.draw()
     if (!over) {
-      if (this.player.following) this.player.seek(this.trace.end)
+      this.player.arrive()
       return
     }
     if (at !== undefined && at !== null) this.player.seek(Number(at))
@@ -187,7 +194,7 @@ export class Scene {
   heard(state) {
     if (state === this.connection) return
     this.connection = state
-    if (state === 'refused' && !this.options.source) this.compose.open()
+    if (state === 'refused' && !this.options.source && !this.part) this.compose.open()
     this.actions.draw()
     this.redraw()
   }
@@ -234,16 +241,16 @@ export class Scene {
     if (!width) return
     const top = this.element.getBoundingClientRect().top + scrollY
     const height = this.options.height ?? innerHeight - Math.min(top, 120)
-    this.small = width <= PHONE
-    this.u = unitOf(width, height)
+    this.small = this.part || width <= PHONE
+    this.u = this.part ? partUnitOf(width) : unitOf(width, height)
     this.theme = themeOf(this.element, this.options.theme)
     root.style.setProperty('--u', `${this.u}px`)
     root.style.setProperty('--h', `${height}px`)
     root.dataset.theme = this.theme
-    root.dataset.layout = this.small ? 'phone' : 'desk'
+    root.dataset.layout = this.part ? 'part' : this.small ? 'phone' : 'desk'
     this.palette = paletteOf(root)
     this.layout = (this.layout ?? 0) + 1
-    this.rail.resize()
+    if (!this.part) this.rail.resize()
     this.redraw()
   }
 

@@ -27,6 +27,9 @@ export function unitOf(width, height) {
   return Math.min(52, Math.max(13, Math.min(width / WIDE, height / HIGH)))
 }
 
+/** A scene that is one of two side by side is 44 units wide. */
+export const partUnitOf = (width) => Math.min(30, Math.max(13, width / 44))
+
 /** Loads the stylesheet into the document or shadow root that holds the element. Answers a promise. */
 export function loadStyles(element) {
   const root = element.getRootNode()

@@ -2,7 +2,7 @@
  * What the stations' pages share: the head with its analogy and the run, the line to remember, where the analogy stops.
  *
  * `mountStation(element, options, build)` → {update(options), destroy()}, mounted as the scene is (../scene/mount.js).
- * `build(station)` gives {root, start(), close(), kept()?}; what `kept` tells is handed to the next build as
+ * `build(station)` gives {root, start(), close(), kept()?, update(options)?}; what `kept` tells is handed to the next
  * `options.kept`, so that a change of language loses nothing that was typed.
  */
 import { owner } from '../scene/compose.js'
@@ -17,7 +17,10 @@ export function mountStation(element, options, build) {
   return {
     update(changes) {
       const next = { ...station.options, ...changes }
-      if (next.lang === station.options.lang && next.run === station.options.run) return station.light(next.theme)
+      if (next.lang === station.options.lang && next.run === station.options.run) {
+        station.light(next.theme)
+        return station.body.update?.(next)
+      }
       const kept = next.run === station.options.run ? station.body.kept?.() : undefined
       station.close()
       station = new Station(element, { ...next, kept }, build)

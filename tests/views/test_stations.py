@@ -10,7 +10,7 @@ from engine.words import say
 from tests.views.told import Opened, told
 from views import lessons
 
-STATIONS = ("tokenise", "prefill", "detokenise")
+STATIONS = ("tokenise", "prefill", "detokenise", "compare")
 
 
 @pytest.fixture
@@ -79,3 +79,33 @@ def test_both_languages_have_the_same_words(at: Opened, name: str) -> None:
 def test_every_sample_text_has_its_title(at: Opened) -> None:
     station = told(at("tokenise"), "station")
     assert station["texts"] and all(f"text_{one['id']}" in station["words"] for one in station["texts"])
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("beside", ["closed-book", "abcdefgh12345678"])
+def test_two_runs_are_told_of_side_by_side(at: Opened, lang: str, beside: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("views.desk.knows", {"open-book", beside}.__contains__)
+    app = at("compare", lang=lang, run="open-book", beside=beside, at="0.25")
+    assert not app.exception and not app.error and not app.warning
+    station = told(app, "station")
+    assert (station["run"], station["beside"], station["moment"]["at"]) == ("open-book", beside, 0.25)
+    assert station["examples"] and station["limits"] and station["models"]
+
+
+@pytest.mark.parametrize("query", [{"run": "gone", "beside": "open-book"}, {"run": "open-book", "beside": "gone"},
+                                   {"run": "open-book", "beside": "<script>"}])  # fmt: skip
+def test_of_two_runs_the_one_that_is_known_stays(
+    at: Opened, query: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("views.desk.knows", {"open-book"}.__contains__)
+    app = at("compare", lang="en", **query)
+    assert [warning.value for warning in app.warning] == [say("exam_room.run_unknown", "en")]
+    station = told(app, "station")
+    assert station["run"] == "open-book"
+    assert station["beside"] == ("open-book" if query["beside"] == "open-book" else None)
+
+
+def test_other_stations_do_not_mind_the_run_beside(at: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("views.desk.knows", {"open-book"}.__contains__)
+    app = at("prefill", lang="en", run="open-book", beside="gone")
+    assert not app.warning

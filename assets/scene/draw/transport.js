@@ -3,6 +3,15 @@ import { fill, setFlag, setText } from '../dom.js'
 
 const PATIENCE = 400 // milliseconds the clock stands still before the page is told
 
+/** The button that plays or pauses, and the speed at work. */
+export function drawPlayer({ go, speeds }, player, words) {
+  const on = player.playing || player.following
+  setFlag(go, 'data-on', on)
+  go.setAttribute('aria-label', on ? words.player.pause : words.player.play)
+  const speed = player.following ? 1 : player.speed
+  for (const each of speeds.children) each.setAttribute('aria-pressed', Number(each.dataset.speed) === speed)
+}
+
 export class Transport {
   constructor(scene) {
     this.scene = scene
@@ -11,11 +20,7 @@ export class Transport {
 
   draw() {
     const { parts, player, words, trace, run } = this.scene
-    const on = player.playing || player.following
-    setFlag(parts.go, 'data-on', on)
-    parts.go.setAttribute('aria-label', on ? words.player.pause : words.player.play)
-    const speed = player.following ? 1 : player.speed
-    for (const each of parts.speeds.children) each.setAttribute('aria-pressed', Number(each.dataset.speed) === speed)
+    drawPlayer(parts, player, words)
     parts.link.disabled = !run
     setFlag(parts.root, 'data-empty', !trace.events.length)
     setText(parts.run, trace.started ? this.provenance(trace.started) : '')

@@ -12,10 +12,12 @@ from engine.choices import choice, reads
 from engine.explore import heads_for_pair, logit_lens, sampled_rows
 from engine.lens import quantise
 from engine.looks import FULL, Looks
+from engine.machine import peak
 from engine.notes import columns, note_bytes, note_values, watch_columns
 from engine.pieces import tokenise, vocabulary
 from engine.run import Run
 from engine.settings import Refusal
+from engine.stages import decode_batch, parts
 
 if TYPE_CHECKING:
     from engine.process import EngineProcess
@@ -83,6 +85,9 @@ JOBS: dict[str, Job] = {
     "columns": columns,
     "choice": choice,
     "reads": reads,
+    "peak": peak,
+    "decode_batch": decode_batch,
+    "parts": parts,
     "tokenise": tokenise,
     "vocabulary": vocabulary,
 }

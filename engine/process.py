@@ -48,6 +48,7 @@ class EngineProcess:
         self.kept: dict[str, Run] = {}
         self.watches: dict[str, Watch] = {}
         self._warm: set[str] = set()
+        self._working = ""
         self._inbox: deque[Message] = deque()
         self._outbox: dict[str, list[Event]] = {}
 
@@ -86,8 +87,18 @@ class EngineProcess:
                 self._handle(message)
             elif message[0] == "cancel":
                 self._inbox = deque(m for m in self._inbox if m[:2] != ("job", message[1]))
+                self._working = "" if message[1] == self._working else self._working
             else:
                 self._inbox.append(message)
+
+    def give_way(self) -> None:
+        """For a long job, between two of its layers or steps. Raises `Refusal` to end it: `others_at_work` when a run
+        waits to begin, `job_cancelled` when nobody waits for the job any more."""
+        self._hear()
+        if not self._working:
+            raise Refusal("job_cancelled")
+        if any(message[0] == "submit" for message in self._inbox):
+            raise Refusal("others_at_work")
 
     def _emit(self, run: Run, event: Event) -> None:
         self._outbox.setdefault(run.id, []).append(event)
@@ -144,6 +155,7 @@ class EngineProcess:
     def _job(self, job_id: str, name: str, arguments: dict[str, Any]) -> None:
         from engine import jobs
 
+        self._working = job_id
         try:
             result = jobs.JOBS[name](self, **arguments)
         except Exception as error:  # noqa: BLE001 - a failing job must not take anyone's run with it

@@ -71,6 +71,10 @@ class Archive:
         self._entries: dict[str, Entry] = {}
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="archive")
 
+    def beside(self, name: str) -> Path:
+        """A place next to the runs, for what else is kept on this machine."""
+        return self._folder.parent / name
+
     async def start(self) -> None:
         """Read what is there: the recordings whole, and the summaries of all runs."""
         for name, path in self._recording_paths.items():

@@ -28,6 +28,7 @@ ENTRIES = (
     Entry("tokenise", "stations"),
     Entry("prefill", "stations"),
     Entry("detokenise", "stations"),
+    Entry("compare", "stations"),
 )
 """In the order of the bar. The first is the default page and answers at `/`."""
 

@@ -3,7 +3,7 @@
  *
  * `mountStation(element, options, build)` → {update(options), destroy()}, mounted as the scene is (../scene/mount.js).
  * `build(station)` gives {root, start(), close(), kept()?, update(options)?}; what `kept` tells is handed to the next
- * `options.kept`, so that a change of language loses nothing that was typed.
+ * build as `options.kept`, so that a change of language loses nothing that was typed.
  */
 import { owner } from '../scene/compose.js'
 import { el, fill } from '../scene/dom.js'

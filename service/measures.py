@@ -1,0 +1,180 @@
+"""Routes that measure this machine and keep what they find (`docs/api.md`): its peaks, decode in batches, the parts of
+a pass, and how long people wait.
+
+One piece at a time, over all people: two measurements side by side would measure each other. Each piece is short, and
+whoever asked can go away: a piece that has not begun is then not begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+from fastapi import FastAPI, Request
+from pydantic import ConfigDict, TypeAdapter
+
+from engine import machine
+from engine.settings import Refusal
+from engine.trace import Decoded, Facts, Prefilled, Trace, itl
+from service.body import parse
+from service.core import Service
+from service.costs import BATCHES, costs_of
+from service.kept import Kept
+
+SECONDS = 120.0
+"""Patience for one piece. A batch of 32 on a busy machine takes a while, and a long paper's pass."""
+LOOK = 0.25
+"""Seconds between two looks at whether whoever asked is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureRequest:
+    """`peak`: `name`, a shape of the plan, and `model`. `batch`: `run` and `batch`. `parts`: `run` and `stage`. `wait`:
+    `run`, a finished one whose own times are kept."""
+
+    kind: Literal["peak", "batch", "parts", "wait"]
+    model: str = ""
+    run: str = ""
+    name: str = ""
+    batch: int = 0
+    stage: Literal["", "prefill", "decode"] = ""
+
+
+MeasureRequest.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
+_REQUEST = TypeAdapter(MeasureRequest)
+_SCHEMA = {"requestBody": {"required": True, "content": {"application/json": {"schema": _REQUEST.json_schema()}}}}
+
+
+def add_measures(app: FastAPI, service: Service) -> None:
+    measures = Measures(service)
+
+    @app.get("/runs/{run_id}/costs")
+    async def costs(run_id: str) -> dict[str, Any]:
+        """FLOPs and bytes of a run's passes, computed."""
+        trace = await _trace(service, run_id)
+        return await asyncio.to_thread(costs_of, trace)
+
+    @app.get("/measures")
+    async def kept(model: str = "") -> dict[str, Any]:
+        """What there is to measure on this machine, and what was."""
+        return await measures.told(model or service.models.default)
+
+    @app.post("/measures", openapi_extra=_SCHEMA)
+    async def measure(request: Request) -> dict[str, Any]:
+        """Measure one piece now, and keep it."""
+        asked = parse(await request.body(), _REQUEST)
+        work = asyncio.ensure_future(measures.measure(asked))
+        while not (await asyncio.wait({work}, timeout=LOOK))[0]:
+            if await request.is_disconnected():
+                work.cancel()
+        return await work
+
+
+class Measures:
+    """Belongs to the event loop; files are read and written in threads."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._kept = Kept(service.archive.beside("measures"))
+        self._busy = False
+
+    async def told(self, model: str) -> dict[str, Any]:
+        """Plan and results of a loaded model's machine, dtype and weights. Raises as `facts`."""
+        facts = self.facts(model)
+        peaks, model_results = await asyncio.gather(
+            asyncio.to_thread(self._kept.read, machine.identity(facts)),
+            asyncio.to_thread(self._kept.read, _subject(facts)),
+        )
+        plan = [{"name": shape.name, "kind": shape.kind, "flops": shape.flops} for shape in machine.plan(facts.device)]
+        return {
+            "model": model, "machine": _subject(facts), "plan": plan, "batches": list(BATCHES),
+            "results": {**peaks, **model_results},
+        }  # fmt: skip
+
+    def facts(self, model: str) -> Facts:
+        """Of a model that is loaded. One that only has to be loaded is, for the next time.
+
+        Raises `Refusal`: `model_not_ready`, and those of `Models.want`.
+        """
+        facts = self._service.runs.facts.get(model)
+        if facts is None:
+            self._service.models.want(model)
+            raise Refusal("model_not_ready", model=model)
+        return facts
+
+    async def measure(self, asked: MeasureRequest) -> dict[str, Any]:
+        """One result, with its `name`, kept. Raises `Refusal`: `measuring` while another piece is measured, and what
+        the engine refuses."""
+        if self._busy:
+            raise Refusal("measuring")
+        self._busy = True
+        try:
+            subject, name, result = await self._piece(asked)
+        finally:
+            self._busy = False
+        return {"name": name, **await asyncio.to_thread(self._kept.put, subject, name, result)}
+
+    async def _piece(self, asked: MeasureRequest) -> tuple[dict[str, Any], str, dict[str, Any]]:
+        """What the result depends on, its name, and the result."""
+        ask = self._service.jobs.ask
+        if asked.kind == "peak":
+            model = asked.model or self._service.models.default
+            facts = self.facts(model)
+            result = await ask("peak", {"model": model, "name": asked.name}, SECONDS)
+            return machine.identity(facts), f"peak/{asked.name}", result
+        trace = await _trace(self._service, asked.run)
+        facts = self._here(trace)
+        if asked.kind == "wait":
+            result = wait_of(trace)
+            return _subject(facts), f"wait/{result['prompt']}", result
+        if asked.kind == "batch":
+            result = await ask("decode_batch", {"run": asked.run, "batch": asked.batch}, SECONDS)
+            return _subject(facts), f"batch/{result['prompt']}/{asked.batch}", result
+        result = await ask("parts", {"run": asked.run, "stage": asked.stage}, SECONDS)
+        return _subject(facts), f"parts/{result['prompt']}/{asked.stage}", result
+
+    def _here(self, trace: Trace) -> Facts:
+        """The facts of a run sat on this very machine. Raises `Refusal`: `unfinished`, `measured_elsewhere`."""
+        if trace.started is None:
+            raise Refusal("unfinished")
+        told = trace.started.facts
+        facts = self.facts(told.model)
+        if _subject(told) != _subject(facts):
+            raise Refusal("measured_elsewhere")
+        return facts
+
+
+def wait_of(trace: Trace) -> dict[str, Any]:
+    """How long a finished run made people wait: `{"prompt", "ttft", "prefill": seconds of the passes alone, "itl": each
+    word's gap, "contexts": positions seen for each, "tpot", "queued", "together"}`, all from its own trace.
+
+    Raises `Refusal`: `unfinished`, `nothing_to_keep` for a run that chose nothing or was not read whole.
+    """
+    started, finished = trace.started, trace.finished
+    if started is None or finished is None:
+        raise Refusal("unfinished")
+    steps = [event for event in trace.events if isinstance(event, Decoded)]
+    passes = [event for event in trace.events if isinstance(event, Prefilled)]
+    if trace.ttft is None or not passes or finished.reason not in ("length", "eos", "stop_string"):
+        raise Refusal("nothing_to_keep")
+    gaps = itl([event.at for event in trace.chosen])
+    return {
+        "prompt": len(started.prompt), "ttft": trace.ttft, "prefill": sum(event.seconds for event in passes),
+        "passes": len(passes), "itl": list(gaps), "contexts": [event.position + 1 for event in steps],
+        "tpot": trace.tpot, "middle": median(gaps) if gaps else None, "queued": started.at, "cold": started.cold,
+        "together": max((event.together for event in steps), default=1),
+    }  # fmt: skip
+
+
+def _subject(facts: Facts) -> dict[str, Any]:
+    """What the results of a model depend on."""
+    return {**machine.identity(facts), "model": facts.model, "weights": facts.weights_sha256}
+
+
+async def _trace(service: Service, run_id: str) -> Trace:
+    """A run's events so far. Raises `Refusal("unknown_run")`."""
+    if run := service.runs.live.get(run_id):
+        return Trace(tuple(run.events))
+    return (await service.archive.get(run_id)).file.trace

@@ -12,10 +12,12 @@ import streamlit as st
 
 from engine.catalogue import MODELS
 from engine.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
-from views import lessons, place
+from views import lessons, place, site
 from views.words import area, say
 
 _KEY = "scene"
+STATIONS = ("tokenise", "prefill", "notes", "decode", "detokenise")
+"""Pages that the desk has a way to."""
 _scene = st.components.v2.component(
     "scene", js=(Path(__file__).parent.parent / "assets" / "frame" / "scene.js").read_text("utf-8")
 )
@@ -23,7 +25,10 @@ _scene = st.components.v2.component(
 
 def show(run: str) -> None:
     """Mount the scene, playing `run`; a run that a person starts in it becomes the page's run."""
-    _scene(key=_KEY, data=payload(run), on_run_change=_follow)
+    result = _scene(key=_KEY, data=payload(run), on_run_change=_follow, on_page_change=lambda: None)
+    pages = site.pages()
+    if result.page and result.page["name"] in pages:
+        st.switch_page(pages[result.page["name"]], query_params=place.parse(result.page["query"]).query())
 
 
 def payload(run: str) -> dict[str, Any]:
@@ -41,6 +46,7 @@ def payload(run: str) -> dict[str, Any]:
             model.name: {"title": model.title, "parameters": model.parameters, "bits": model.bits}
             for model in MODELS.values()
         },
+        "stations": {name: site.path(name) for name in STATIONS if name in {entry.name for entry in site.ENTRIES}},
         "limits": {"characters": MAX_PROMPT_CHARACTERS, "new_tokens": MAX_NEW_TOKENS},
     }
 

@@ -37,6 +37,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     ...data,
     onRun: (run) => setTriggerValue('run', run),
     onPair: (pair) => setTriggerValue('pair', pair),
+    onPage: (page) => setTriggerValue('page', page),
     onMoment: remember,
   }
   const scene = scenes.get(parentElement) ?? { turn: 0, handle: mount(parentElement, options) }

@@ -27,15 +27,8 @@ export class Controls {
 
   async copyLink() {
     const { scene } = this
-    const { layer, head } = scene.lens.choice
     const link = new URL('/', location.href)
-    link.search = new URLSearchParams({
-      run: scene.run,
-      at: Math.ceil(scene.player.t * 1e6) / 1e6,
-      layer,
-      ...(head === null ? {} : { head }),
-      lang: scene.lang,
-    })
+    link.search = new URLSearchParams({ ...scene.place(), lang: scene.lang })
     scene.parts.link.dataset.link = link.href
     await navigator.clipboard?.writeText(link.href).catch(() => {})
     this.tip(scene.words.player.copied, scene.parts.link.getBoundingClientRect())

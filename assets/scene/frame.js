@@ -51,7 +51,7 @@ export function buildFrame(words) {
     'header',
     { class: 'top' },
     keep('actions', el('div', { class: 'actions' })),
-    keep('rail', el('div', { class: 'rail' })),
+    el('div', { class: 'rail' }, keep('rail', el('div', {})), keep('ways', el('nav', { 'aria-label': words.rail.label }))),
   )
 
   const say = el(
@@ -96,7 +96,8 @@ export function buildFrame(words) {
   )
 
   const scratch = sheet('pad', words.scratch.title, words.scratch.sub)
-  scratch.querySelector('h2').append(note(words, 'scratch'))
+  parts.scratchTitle = scratch.querySelector('h2')
+  parts.scratchTitle.append(note(words, 'scratch'))
   scratch
     .querySelector('header')
     .append(el('em', {}, keep('bytes', el('b', {})), ` ${words.scratch.bytes} `, keep('bytesTag', el('span', {}))))

@@ -6,6 +6,7 @@
  *   examples       as views/lessons.py tells them: [{id, title, hint, settings, recording?, variants}]
  *   limits         {characters, new_tokens};  onRun(id)  called when a run is started or a recording opened
  *   onMoment({run, at, layer, head})  called when the clock is stopped somewhere or the lens is changed
+ *   stations       addresses of the stations' pages by name;  onPage({name, query})  called when one is chosen
  *   base           prefix of the service's addresses;  theme  'light', 'dark' or left out (then it is found out)
  *   height         height in pixels, when it is not the window's;  source  see source.js, for pages without a service
  *
@@ -25,6 +26,7 @@ export function mount(element, options) {
     base: '',
     onRun: () => {},
     onMoment: () => {},
+    onPage: () => {},
   }
   let scene = new Scene(element, { ...plain, ...options })
   return {

@@ -11,6 +11,7 @@ import { Controls } from './controls.js'
 import { Compose } from './compose.js'
 import { Actions } from './actions.js'
 import { Engine } from './engine.js'
+import { Links } from './links.js'
 import { Equivalent } from './equivalent.js'
 import { Rail } from './draw/rail.js'
 import { Headline } from './draw/headline.js'
@@ -71,6 +72,7 @@ export class Scene {
     this.actions = new Actions(this)
     this.engine = new Engine(this)
     this.controls = new Controls(this)
+    this.links = new Links(this)
     this.start()
   }
 
@@ -215,6 +217,17 @@ export class Scene {
     return moment.looked
   }
 
+  /** Where the reader is, for an address: the moment once the run is over, and the lens once it has begun. */
+  place() {
+    const { run, trace, player, lens } = this
+    const { layer, head } = lens.choice
+    return {
+      ...(run ? { run } : {}),
+      ...(trace.finished ? { at: Math.ceil(player.t * 1e6) / 1e6 } : {}),
+      ...(trace.started ? { layer, ...(head === null ? {} : { head }) } : {}),
+    }
+  }
+
   /** Whether the run's end is known: then the whole answer is, too. */
   get over() {
     return Boolean(this.trace.finished)
@@ -250,7 +263,10 @@ export class Scene {
     root.dataset.layout = this.part ? 'part' : this.small ? 'phone' : 'desk'
     this.palette = paletteOf(root)
     this.layout = (this.layout ?? 0) + 1
-    if (!this.part) this.rail.resize()
+    if (!this.part) {
+      this.rail.resize()
+      this.links.resize(this.rail)
+    }
     this.redraw()
   }
 

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import parse_qs, urlparse
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from engine.words import say
 from tests.e2e.conftest import App, free_port, home_of
 from tests.e2e.room import Room
 
@@ -275,3 +277,25 @@ def test_a_recording_plays_with_its_lens_where_torch_is_not(without_torch: App, 
     assert rows and set(rows) == {(200, "recorded")}
     health = without_torch.health()
     assert health is not None and health["engine"] != "ready"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_rail_leads_to_the_stations_with_the_run_and_the_moment(app: App, visit: Visit, lang: str) -> None:
+    page = visit(f"{app.address}/?run=open-book&at=0.2&lang={lang}")
+    there = Room(page)
+    there.until("m.reason !== undefined && Number(m.at) > 0.19")
+    page.keyboard.press("ArrowRight")
+    at = there.until("Number(m.at) > 0.2001").at
+    ways = page.locator("[data-station]")
+    names = ways.evaluate_all("(ways) => ways.map((way) => way.dataset.station)")
+    assert set(names) >= {"tokenise", "prefill", "detokenise"}
+    assert ways.first.inner_text() == say("scene.rail.tokenise", lang)  # type: ignore[arg-type]
+    way = page.locator("[data-station=prefill]")
+    way.focus()
+    asked = parse_qs(urlparse(way.get_attribute("href") or "").query)
+    assert (asked["run"], asked["lang"]) == (["open-book"], [lang])
+    assert float(asked["at"][0]) == pytest.approx(at, abs=1e-6)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/prefill?**")
+    assert {name: parse_qs(urlparse(page.url).query)[name] for name in asked} == asked
+    page.wait_for_selector(".station[data-ready=true]", timeout=60_000)

@@ -13,7 +13,7 @@ import service
 from engine.settings import Refusal
 from engine.words import say
 from tests.views.told import Opened, told
-from views import lessons, site
+from views import lessons, scene, site
 
 
 @dataclass
@@ -121,3 +121,9 @@ def test_the_bar_lists_the_pages_there_are(opened: Opened) -> None:
     bar = told(opened(lang="zh"), "bar")
     assert [page["name"] for page in bar["pages"]] == [entry.name for entry in site.ENTRIES]
     assert [(page["path"], page["title"]) for page in bar["pages"] if page["current"]] == [("/", "考场")]
+
+
+def test_the_desk_has_ways_to_the_stations_there_are(opened: Opened) -> None:
+    ways = told(opened(lang="en"), "scene")["stations"]
+    assert set(ways) == set(scene.STATIONS) & {entry.name for entry in site.ENTRIES}
+    assert ways["prefill"] == "/prefill"

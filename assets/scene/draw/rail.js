@@ -21,7 +21,7 @@ export class Rail {
       : [52, 0.28, 0.55, 0.94].map((x) => (x < 1 ? x * width : x))
     this.stations = NAMES.map((name, i) => this.station(name, xs[i], y, INKS[i]))
     this.done = svg('line', { x1: xs[0], x2: xs[0], y1: y, y2: y, stroke: 'var(--ink)', 'stroke-width': 3 })
-    this.xs = xs
+    Object.assign(this, { xs, y })
     this.way = this.exit(xs, y)
     this.normal = svg(
       'text',

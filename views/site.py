@@ -27,6 +27,7 @@ ENTRIES = (
     Entry("exam_room"),
     Entry("tokenise", "stations"),
     Entry("prefill", "stations"),
+    Entry("notes", "stations"),
     Entry("detokenise", "stations"),
     Entry("compare", "stations"),
 )

@@ -10,7 +10,7 @@ from engine.words import say
 from tests.views.told import Opened, told
 from views import lessons
 
-STATIONS = ("tokenise", "prefill", "detokenise", "compare")
+STATIONS = ("tokenise", "prefill", "notes", "detokenise", "compare")
 
 
 @pytest.fixture

@@ -1,0 +1,308 @@
+/**
+ * The scratch paper: the KV cache of the run in the address. All notes in small (from the trace, so recordings too), one
+ * head's K or V number by number (from the engine while it holds them), their bytes, who shares them, and that they stay.
+ *
+ * [data-state] is waiting, running, finished, stopped, failed, lost or refused.
+ */
+import { owner } from '../scene/compose.js'
+import { button, el, fill } from '../scene/dom.js'
+import { visible } from '../scene/text.js'
+import { Trace } from '../scene/trace.js'
+import { NotesApi } from './notes/api.js'
+import { Ledger } from './notes/bytes.js'
+import { Columns } from './notes/columns.js'
+import { sharing } from './notes/cost.js'
+import { Longer } from './notes/longer.js'
+import { Overview } from './notes/overview.js'
+import { Picture } from './notes/picture.js'
+import { Proof } from './notes/proof.js'
+import { Sharing } from './notes/sharing.js'
+import { mountStation } from './station.js'
+
+const CSS = new URL('notes.css', import.meta.url).href
+const PAUSE = 250 // milliseconds between two drawings while the model writes
+const PAPERS = ['closed-book', 'open-book', 'long-paper'] // short, middle, long
+
+export const mount = (element, options) => mountStation(element, options, (station) => new Notes(station))
+
+class Notes {
+  constructor(station) {
+    this.station = station
+    this.options = station.options
+    this.words = station.words
+    this.trace = new Trace()
+    this.tokens = []
+    this.columns = new Columns()
+    this.at = null // seconds of the moment that was chosen; null follows the run
+    const { words } = this
+    this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, words.state.waiting)
+    this.wrong = el('p', { class: 'trouble', role: 'alert', hidden: true })
+    this.sheet = el('link', { rel: 'stylesheet', href: CSS })
+    this.styled = new Promise((resolve) => { this.sheet.onload = this.sheet.onerror = resolve })
+    this.desk = this.makeDesk()
+    this.overview = new Overview(this.desk)
+    this.picture = new Picture(this.desk)
+    this.ledger = new Ledger(this.desk)
+    this.sharing = new Sharing(this.desk)
+    this.longer = new Longer(this.desk)
+    this.proof = new Proof(this.desk)
+    this.controls = el('div', { class: 'row options' })
+    this.papers = el('div', { class: 'row' })
+    this.sections = this.parts()
+    this.root = el('div', { class: 'body notes-page' }, this.sheet, this.state, this.wrong, ...this.sections, this.ledger.strip)
+    this.sizes = new ResizeObserver(() => this.draw())
+    this.sizes.observe(this.overview.root)
+  }
+
+  parts() {
+    const { words } = this
+    const part = (name, ...children) =>
+      el('section', { class: 'sheet', 'data-part': name, hidden: true }, el('header', {}, el('h2', {}, words[name].title)), ...children)
+    const tool = (name, sign, work) =>
+      button(sign, () => this.view(work), { title: words.overview[name], 'aria-label': words.overview[name], 'data-do': name })
+    const { columns } = this
+    this.tools = el('div', { class: 'tools', hidden: true },
+      tool('back', '‹', () => columns.move(-columns.seen.cells / 2)), tool('nearer', '+', () => columns.zoom(0.5, this.desk.choice.position)),
+      tool('farther', '−', () => columns.zoom(2)), tool('fit', '⤢', () => columns.fit()), tool('ahead', '›', () => columns.move(columns.seen.cells / 2)))
+    return [
+      part('overview', el('p', {}, words.overview.lead), this.tools, this.overview.root,
+        el('h3', {}, words.picture.title), el('p', {}, words.picture.lead), this.controls, this.picture.root),
+      part('bytes', el('p', {}, words.bytes.lead), this.ledger.root),
+      part('sharing', el('p', {}, words.sharing.lead), this.sharing.root),
+      part('proof', el('p', {}, words.proof.lead), this.proof.root),
+      part('longer', el('p', {}, words.longer.lead), this.longer.root, el('h3', {}, words.try.title), el('p', {}, words.try.lead), this.papers),
+    ]
+  }
+
+  makeDesk() {
+    const { words, options, columns, trace, tokens } = this
+    const base = options.base ?? ''
+    const name = (position) => visible(tokens[position]?.text ?? '')
+    return {
+      words, trace, tokens, columns, base, scene: options.scene, errors: options.errors, lang: options.lang,
+      api: new NotesApi(base, options.run, options.lang), examples: options.examples,
+      short: (position) => Array.from(name(position)).slice(0, 12).join(''),
+      label: (position) => (tokens[position] ? `“${name(position)}” (${position + 1})` : String(position + 1)),
+      choice: { layer: 0, head: 0, kind: 'key', position: 0, dimension: 0, own: false, ...options.kept },
+      recorded: () => this.station.recorded,
+      length: () => this.now().columns,
+      done: (layer) => this.done(layer),
+      now: () => this.now(),
+      time: () => this.at,
+      onPlace: (place) => this.choose(place),
+      onCell: (cell) => this.choose(cell),
+      onHead: (head) => this.choose({ head }),
+      onMoment: (at) => this.goTo(at),
+      onOpen: (run) => options.onRun(run),
+      onTrouble: (code) => this.offerAgain(code),
+    }
+  }
+
+  close() {
+    this.closed = true
+    clearTimeout(this.timer)
+    this.sizes.disconnect()
+    this.picture.close()
+    this.proof.close()
+  }
+
+  /** A change of language keeps what was chosen. */
+  kept() {
+    return this.laid ? this.desk.choice : undefined
+  }
+
+  async start() {
+    await this.styled
+    await new Promise((resolve) => {
+      this.station.follow((events) => {
+        this.take(events)
+        resolve()
+      }, (state) => {
+        if (state === 'live') return
+        this.say(state, this.words.state[state])
+        resolve()
+      })
+    })
+    await this.ended
+  }
+
+  say(state, ...content) {
+    this.state.dataset.state = state
+    this.state.replaceChildren(...content)
+  }
+
+  /** The state at the chosen moment, or the newest. */
+  now() {
+    return this.at === null ? this.trace.last : this.trace.stateAt(this.at)
+  }
+
+  /** How many positions have their note in a layer: while the paper is read the layers differ. */
+  done(layer) {
+    const { columns, layers, chunk_stop: stop } = this.now()
+    return layer < layers ? stop : columns
+  }
+
+  take(events) {
+    const { words, trace, tokens } = this
+    for (const event of events) {
+      trace.push(event)
+      if (event.type === 'queued') this.say('waiting', fill(words.state.queued, { n: event.ahead }))
+      if (event.type === 'started') {
+        tokens.push(...event.prompt)
+        this.say('running', words.state.running)
+        this.lay(event)
+      }
+      if (event.type === 'reused') tokens.push(...event.written.map(({ token }) => token))
+      if (event.type === 'chose') tokens.push(event.token)
+    }
+    this.columns.total = Math.max(1, trace.prompt, trace.last.columns)
+    if (trace.finished) this.ended = this.over(trace.finished)
+    else if (trace.last.phase === 'decode' && !this.seen) {
+      this.seen = true
+      this.picture.show()
+    }
+    this.timer ||= setTimeout(() => {
+      this.timer = 0
+      this.draw()
+    }, PAUSE)
+  }
+
+  /** The paper is known: everything has its place. */
+  lay({ facts, settings }) {
+    const { options, desk, trace } = this
+    const { layer, head } = options.moment ?? {}
+    const { choice } = desk
+    if (!options.kept) {
+      choice.layer = layer ?? facts.layers >> 1
+      choice.head = Math.floor((head ?? 0) / sharing(facts).group)
+      choice.position = trace.prompt - 1
+      if (layer >= facts.layers) this.deny('no_layer', { layer: layer + 1, layers: facts.layers })
+      else if (head >= facts.heads) this.deny('no_head', { head: head + 1, heads: facts.heads })
+    }
+    choice.layer = Math.min(choice.layer, facts.layers - 1)
+    choice.head = Math.min(choice.head, facts.kv_heads - 1)
+    for (const section of [...this.sections, this.ledger.strip]) section.hidden = false
+    this.controls.replaceChildren(...this.choosers(facts))
+    this.papers.replaceChildren(...this.offers(settings, facts))
+    this.laid = true
+    this.sharing.draw()
+    this.longer.begin()
+  }
+
+  /** An address that names a layer or head that is not there: said, and the page goes on with one that is. */
+  deny(code, values) {
+    this.wrong.textContent = fill(this.options.errors[code], values)
+    this.wrong.dataset.code = code
+    this.wrong.hidden = false
+  }
+
+  choosers({ layers, kv_heads }) {
+    const { words } = this
+    const count = (n) => Array.from({ length: n }, (_, index) => el('option', { value: index }, String(index + 1)))
+    const select = (name, options) =>
+      el('label', {}, words.picture[name], el('select', { 'data-choose': name, onchange: ({ target }) => this.choose({ [name]: Number(target.value) }) }, ...options))
+    const kind = (name) =>
+      el('label', {}, el('input', { type: 'radio', name: 'kind', value: name, 'data-choose': name, checked: this.desk.choice.kind === name, onchange: () => this.choose({ kind: name }) }), el('span', {}, words.picture[name]))
+    const [layer, head] = [select('layer', count(layers)), select('head', count(kv_heads))]
+    this.selects = { layer: layer.querySelector('select'), head: head.querySelector('select') }
+    return [el('fieldset', { class: 'switch' }, el('legend', { class: 'unseen' }, words.picture.kind), kind('key'), kind('value')), layer, head,
+      el('label', {}, el('input', { type: 'checkbox', 'data-choose': 'own', checked: this.desk.choice.own, onchange: ({ target }) => this.choose({ own: target.checked }) }), words.picture.own)]
+  }
+
+  /** Papers of other lengths for the model of this run. */
+  offers({ mode }, { model }) {
+    const { words, options } = this
+    const examples = options.examples.flatMap((one) => [one, ...one.variants])
+    return PAPERS.map((id) => examples.find((one) => one.id === id)).filter(Boolean).map(({ id, title, settings }) =>
+      button(title, () => this.sit({ ...settings, model, mode }, this.papers), { class: 'pill', 'data-paper': id, title: words.try.start }))
+  }
+
+  async sit(settings, beside) {
+    try {
+      const { id } = await this.station.ask('runs', { ...settings, owner: owner(), keep: true })
+      this.options.onRun(id)
+    } catch (problem) {
+      beside.append(el('span', { class: 'trouble' }, problem.message || this.words.trouble))
+    }
+  }
+
+  async over(finished) {
+    this.summary = await this.desk.api.json().catch(() => null)
+    if (this.closed) return
+    this.ending(finished)
+    if (!this.laid) return
+    const { at } = this.options.moment ?? {}
+    if (Number.isFinite(at)) this.at = Math.min(at, this.trace.end)
+    this.picture.forget()
+    this.choose({})
+    if (this.summary?.kept) this.ledger.tell(await this.desk.api.taken().catch(() => null))
+  }
+
+  /** How the run ended, and what is left of its notes. */
+  ending({ reason, code, values }) {
+    const { words, summary, trace } = this
+    if (reason === 'error' || reason === 'out_of_memory') {
+      const why = fill(this.options.errors[code] ?? '', Object.fromEntries(values ?? []))
+      return this.say('failed', fill(words.state.failed, { why }))
+    }
+    const stopped = reason === 'stopped' || reason === 'timeout'
+    if (!trace.last.columns) return this.say('stopped', words.state.stopped_early)
+    const left = fill(words.state[summary?.kept ? 'kept' : summary?.recorded ? 'recorded' : 'saved'], { title: summary?.title ?? '' })
+    this.say(stopped ? 'stopped' : 'finished', stopped ? `${words.state.stopped} ` : '', left)
+  }
+
+  /** The numbers are gone: the same paper once more, here. */
+  offerAgain(code) {
+    if (code !== 'notes_not_kept' || this.picture.trouble.querySelector('button')) return
+    const { settings } = this.trace.started
+    this.picture.trouble.append(' ', button(this.words.state.again, () => this.sit({ ...settings, fork: null }, this.picture.trouble), { class: 'pill main', 'data-do': 'again' }))
+  }
+
+  view(work) {
+    work()
+    this.draw()
+  }
+
+  goTo(at) {
+    this.at = at >= this.ledger.moments().at(-1).at && !this.trace.finished ? null : at
+    this.remember()
+    this.draw()
+  }
+
+  choose(change) {
+    const { desk, columns } = this
+    Object.assign(desk.choice, change)
+    if (!this.laid) return
+    if ('layer' in change || 'head' in change) this.remember()
+    if ('position' in change) columns.reveal(change.position)
+    if (Object.keys(change).length) this.wrong.hidden = true
+    if (this.summary && !this.summary.kept) this.picture.fail({ code: 'notes_not_kept', message: this.options.errors.notes_not_kept })
+    else this.picture.show()
+    this.sharing.draw()
+    this.draw()
+  }
+
+  /** The address: this moment, this layer, and a query head that reads the notes on show. */
+  remember() {
+    const { desk, options, trace } = this
+    const { group } = sharing(trace.facts)
+    const { layer, head } = desk.choice
+    const before = options.moment?.head
+    const query = Number.isInteger(before) && Math.floor(before / group) === head ? before : head * group
+    const at = this.at ?? options.moment?.at
+    options.moment = { at, layer, head: query }
+    options.onMoment({ run: options.run, ...options.moment })
+  }
+
+  draw() {
+    if (this.closed || !this.laid) return
+    const { desk, columns } = this
+    columns.width = Math.floor(this.overview.root.clientWidth)
+    this.tools.hidden = columns.total * 13 < columns.plot
+    this.selects.layer.value = desk.choice.layer
+    this.selects.head.value = desk.choice.head
+    this.overview.draw()
+    this.picture.draw()
+    this.ledger.draw()
+  }
+}

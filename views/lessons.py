@@ -38,6 +38,12 @@ def papers() -> dict[str, dict[str, Any]]:
     return cast("dict[str, dict[str, Any]]", json.loads((_FILE.parent / "prefill.json").read_text("utf-8")))
 
 
+@cache
+def endings() -> dict[str, dict[str, Any]]:
+    """Settings that end each in a way of its own, by the reason (`assets/lessons/endings.json`)."""
+    return cast("dict[str, dict[str, Any]]", json.loads((_FILE.parent / "endings.json").read_text("utf-8")))
+
+
 def recording(lang: Lang) -> str:
     """The run that plays before anybody asks for one."""
     return next(str(example["recording"]) for example in examples(lang) if "recording" in example)

@@ -28,6 +28,7 @@ ENTRIES = (
     Entry("tokenise", "stations"),
     Entry("prefill", "stations"),
     Entry("notes", "stations"),
+    Entry("decode", "stations"),
     Entry("detokenise", "stations"),
     Entry("compare", "stations"),
 )

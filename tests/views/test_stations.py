@@ -10,7 +10,7 @@ from engine.words import say
 from tests.views.told import Opened, told
 from views import lessons
 
-STATIONS = ("tokenise", "prefill", "decode", "notes", "detokenise", "compare")
+STATIONS = ("tokenise", "prefill", "notes", "decode", "detokenise", "compare")
 
 
 @pytest.fixture
@@ -107,5 +107,5 @@ def test_of_two_runs_the_one_that_is_known_stays(
 
 def test_other_stations_do_not_mind_the_run_beside(at: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("views.desk.knows", {"open-book"}.__contains__)
-    app = at("prefill", "decode", lang="en", run="open-book", beside="gone")
+    app = at("prefill", lang="en", run="open-book", beside="gone")
     assert not app.warning

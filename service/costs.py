@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from engine import cost
+from engine import cost, weights
 from engine.architecture import Architecture, of_run
+from engine.configs import from_disk
 from engine.formats import cache_format, weight_format
 from engine.settings import Refusal
 from engine.trace import Decoded, Facts, Prefilled, Trace
@@ -20,14 +23,14 @@ CURVE = 4
 """Lengths per doubling on the curve of prefill."""
 
 
-def costs_of(trace: Trace) -> dict[str, Any]:
-    """See `docs/api.md`. Raises `Refusal`: `unfinished` for a run that has not started, and those of
-    `engine.architecture.of_run`."""
+def costs_of(trace: Trace, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """See `docs/api.md`. `config` is the model's own where it is at hand. Raises `Refusal`: `unfinished` for a run that
+    has not started, and those of `engine.architecture.of_run`."""
     started = trace.started
     if started is None:
         raise Refusal("unfinished")
     facts, prompt = started.facts, len(started.prompt)
-    made = Costs(of_run(facts), facts)
+    made = Costs(of_run(facts, config), facts)
     words = min(started.settings.max_new_tokens, facts.context - prompt)
     read = [(event.start, event.stop) for event in trace.events if isinstance(event, Prefilled)]
     wrote = [event for event in trace.events if isinstance(event, Decoded)]
@@ -45,6 +48,14 @@ def costs_of(trace: Trace) -> dict[str, Any]:
             "none": [made.total(prompt + word, 0) for word in range(words)],
         },
     }
+
+
+def config_of(model: str) -> Mapping[str, Any] | None:
+    """The config of a model that is loaded here: a known one or a folder. None where it cannot be read."""
+    try:
+        return from_disk(weights.folder(model) if model in weights.MODELS else Path(model))
+    except Refusal:
+        return None
 
 
 class Costs:

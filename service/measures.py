@@ -20,7 +20,7 @@ from engine.settings import Refusal
 from engine.trace import Decoded, Facts, Prefilled, Trace, itl
 from service.body import parse
 from service.core import Service
-from service.costs import BATCHES, costs_of
+from service.costs import BATCHES, config_of, costs_of
 from service.kept import Kept
 
 SECONDS = 120.0
@@ -54,7 +54,9 @@ def add_measures(app: FastAPI, service: Service) -> None:
     async def costs(run_id: str) -> dict[str, Any]:
         """FLOPs and bytes of a run's passes, computed."""
         trace = await _trace(service, run_id)
-        return await asyncio.to_thread(costs_of, trace)
+        model = trace.started.facts.model if trace.started else ""
+        here = model in service.runs.facts
+        return await asyncio.to_thread(lambda: costs_of(trace, config_of(model) if here else None))
 
     @app.get("/measures")
     async def kept(model: str = "") -> dict[str, Any]:
@@ -105,7 +107,7 @@ class Measures:
         return facts
 
     async def measure(self, asked: MeasureRequest) -> dict[str, Any]:
-        """One result, with its `name`, kept. Raises `Refusal`: `measuring` while another piece is measured, and what
+        """One result, kept, and its name. Raises `Refusal`: `measuring` while another piece is measured, and what
         the engine refuses."""
         if self._busy:
             raise Refusal("measuring")
@@ -114,7 +116,7 @@ class Measures:
             subject, name, result = await self._piece(asked)
         finally:
             self._busy = False
-        return {"name": name, **await asyncio.to_thread(self._kept.put, subject, name, result)}
+        return {"name": name, "result": await asyncio.to_thread(self._kept.put, subject, name, result)}
 
     async def _piece(self, asked: MeasureRequest) -> tuple[dict[str, Any], str, dict[str, Any]]:
         """What the result depends on, its name, and the result."""

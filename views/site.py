@@ -31,6 +31,7 @@ ENTRIES = (
     Entry("decode", "stations"),
     Entry("detokenise", "stations"),
     Entry("compare", "stations"),
+    Entry("two_stages", "why"),
 )
 """In the order of the bar. The first is the default page and answers at `/`."""
 

@@ -1,0 +1,81 @@
+/**
+ * A small chart with linear axes from 0: measured points, lines through them or fitted, and bands across.
+ *
+ * `series`: [{name, label, mark, points: [[x, y], …], line, dots}]; `bands`: [{name, label, from, to}] on the y axis.
+ * Every series stands as data too: [data-series] with data-points (JSON), so that what is drawn can be read.
+ */
+import { el, svg } from '../scene/dom.js'
+
+const EDGE = { left: 58, right: 14, top: 22, bottom: 40 }
+
+export class Curves {
+  constructor({ label, across, up, name, high = 0.36 }) {
+    Object.assign(this, { label, across, up, high })
+    this.root = el('div', { class: 'plot curves', 'data-chart': name })
+    this.series = []
+    this.bands = []
+  }
+
+  show(series, bands = []) {
+    Object.assign(this, { series, bands })
+    this.draw()
+  }
+
+  draw() {
+    const width = this.root.clientWidth
+    const all = this.series.flatMap(({ points }) => points)
+    if (!width) return
+    const size = parseFloat(getComputedStyle(this.root).fontSize)
+    const height = Math.max(190, Math.min(22 * size, width * this.high))
+    const far = nice(Math.max(1e-9, ...all.map(([x]) => x)))
+    // A band that lies far above everything measured would flatten the curve: it is left out of the scale.
+    const tall = Math.max(1e-9, ...all.map(([, y]) => y))
+    const top = nice(Math.max(tall, ...this.bands.map(({ to }) => to).filter((to) => to <= 2.5 * tall)))
+    const bottom = height - EDGE.bottom
+    const x = (value) => EDGE.left + (value / far.most) * (width - EDGE.left - EDGE.right)
+    const y = (value) => bottom - (value / top.most) * (bottom - EDGE.top)
+    const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': this.label })
+    for (const band of this.bands) picture.append(...this.band(band, y, top.most, width))
+    for (let tick = 0; tick <= far.most * 1.0001; tick += far.step) {
+      picture.append(svg('text', { class: 'tick', x: x(tick), y: bottom + 16, 'text-anchor': 'middle' }, told(tick, far.step)))
+    }
+    for (let tick = 0; tick <= top.most * 1.0001; tick += top.step) {
+      picture.append(svg('line', { class: 'grid', x1: EDGE.left, x2: width - EDGE.right, y1: y(tick), y2: y(tick) }),
+        svg('text', { class: 'tick', x: EDGE.left - 6, y: y(tick) + 4, 'text-anchor': 'end' }, told(tick, top.step)))
+    }
+    picture.append(
+      svg('text', { class: 'axis', x: (EDGE.left + width) / 2, y: height - 6, 'text-anchor': 'middle' }, this.across),
+      svg('text', { class: 'axis', x: 4, y: 12, 'text-anchor': 'start' }, this.up))
+    for (const one of this.series) picture.append(this.line(one, x, y))
+    this.root.replaceChildren(picture)
+  }
+
+  band({ label, from, to, name }, y, most, width) {
+    if (from >= most) return []
+    const [high, low] = [y(Math.min(to, most)), y(from)]
+    return [svg('rect', { class: `band ${name}`, x: EDGE.left, width: width - EDGE.left - EDGE.right, y: high, height: low - high, 'data-band': name, 'data-from': from, 'data-to': to }),
+      svg('text', { class: 'band-name', x: width - EDGE.right - 4, y: Math.min(low - 4, high + 13), 'text-anchor': 'end' }, label)]
+  }
+
+  line({ name, label, mark, points, line = true, dots = true }, x, y) {
+    const places = points.map(([across, up]) => [x(across), y(up)])
+    const group = svg('g', { class: `series ${mark}`, 'data-series': name, 'data-points': JSON.stringify(points) })
+    if (line && places.length > 1) group.append(svg('polyline', { points: places.map((place) => place.join()).join(' ') }))
+    if (dots) group.append(...places.map(([cx, cy]) => svg('circle', { cx, cy, r: 3.5 })))
+    const last = places.at(-1)
+    if (label && last) {
+      const left = last[0] > x(0) + 0.6 * (this.root.clientWidth - EDGE.left)
+      group.append(svg('text', { x: last[0] + (left ? -8 : 8), y: Math.max(EDGE.top + 4, last[1] - 8), 'text-anchor': left ? 'end' : 'start' }, label))
+    }
+    return group
+  }
+}
+
+/** The least round number not below a value, and a step that divides it into four or five. */
+function nice(value) {
+  const size = 10 ** Math.floor(Math.log10(value))
+  const [most, parts] = [[1, 5], [1.5, 3], [2, 4], [2.5, 5], [3, 3], [4, 4], [5, 5], [6, 3], [8, 4], [10, 5]].find(([step]) => step * size >= value * 0.9999)
+  return { most: most * size, step: (most * size) / parts }
+}
+
+const told = (value, step) => value.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) + (step < 1 && !Number.isInteger(+(step * 10 ** -Math.floor(Math.log10(step))).toFixed(6)) ? 1 : 0))

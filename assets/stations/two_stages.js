@@ -1,0 +1,228 @@
+/**
+ * Why two stages: the run on show, prefill beside decode; both under this machine's roofline; where their seconds go;
+ * and the race of the same question with and without the notes.
+ *
+ * [data-state] is waiting, running, finished, stopped, failed, lost or refused.
+ */
+import { owner } from '../scene/compose.js'
+import { button, el, fill, setText, tag } from '../scene/dom.js'
+import { number } from '../scene/text.js'
+import { RunApi } from './api.js'
+import { Breakdown } from './breakdown.js'
+import { Comparison } from './comparison.js'
+import { Measuring } from './measuring.js'
+import { Race } from './race.js'
+import { Roofline } from './roofline.js'
+import { batchesOf, peaksOf, roof, sameMachine, si, stagesOf } from './stages_data.js'
+import { mountStation } from './station.js'
+
+const CSS = new URL('two_stages.css', import.meta.url).href
+
+export const mount = (element, options) => mountStation(element, options, (station) => new TwoStages(station))
+
+class TwoStages {
+  constructor(station) {
+    this.station = station
+    this.options = station.options
+    this.words = station.words
+    this.events = []
+    const { words, options } = this
+    this.api = new RunApi(options.base ?? '', options.run, options.lang)
+    this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, words.state.waiting)
+    this.desk = { words, scene: options.scene, errors: options.errors, base: options.base ?? '', lang: options.lang, unreachable: words.unreachable }
+    this.comparison = new Comparison(this.desk)
+    this.roofline = new Roofline(words)
+    this.breakdown = new Breakdown(this.desk)
+    this.race = new Race(this.desk)
+    this.slider = this.slide()
+    this.machine = el('p', { class: 'hint', 'data-machine': '' })
+    this.peaks = this.measuring('peaks', 'peak')
+    this.batches = this.measuring('batches', 'batch')
+    this.parts = this.measuring('parts', 'parts')
+    this.sheet = el('link', { rel: 'stylesheet', href: CSS })
+    this.styled = new Promise((resolve) => { this.sheet.onload = this.sheet.onerror = resolve })
+    const part = (name, ...children) => el('section', { class: 'sheet', 'data-part': name },
+      el('header', {}, el('h2', {}, words[name].title)), el('p', {}, words[name].lead), ...children)
+    this.root = el('div', { class: 'body stages' }, this.sheet, this.state,
+      part('table', this.comparison.root),
+      part('roofline', el('div', { class: 'row measures' }, this.peaks.root, this.batches.root), this.roofline.root, this.slider.root, this.machine),
+      part('parts', this.parts.root, this.breakdown.root),
+      part('race', this.race.root))
+  }
+
+  measuring(name, label) {
+    const { words, desk } = this
+    return new Measuring({ ...desk, desk, name, label: words.measure[name], again: words.measure[`${name}_again`], onResult: (key, result) => this.found(key, result) })
+  }
+
+  async start() {
+    await this.styled
+    this.resize = () => [this.roofline, this.race.clocks, this.race.work].forEach((plot) => plot.draw())
+    addEventListener('resize', this.resize)
+    await new Promise((resolve) => {
+      this.station.follow(async (events) => {
+        await this.take(events)
+        resolve()
+      }, (state) => {
+        if (state === 'live') return
+        this.say(state, this.words.state[state])
+        resolve()
+      })
+    })
+  }
+
+  close() {
+    removeEventListener('resize', this.resize)
+    ;[this.peaks, this.batches, this.parts].forEach((one) => one.stop())
+    this.race.close()
+  }
+
+  say(state, ...content) {
+    this.state.dataset.state = state
+    this.state.replaceChildren(...content)
+  }
+
+  async take(events) {
+    this.events.push(...events)
+    for (const event of events) {
+      if (event.type === 'queued') this.say('waiting', fill(this.words.state.queued, { n: event.ahead }))
+      if (event.type === 'started') this.say('running', this.words.state.running)
+    }
+    if (events.at(-1).type === 'finished') await this.over(events.at(-1))
+  }
+
+  async over(finished) {
+    this.started = this.events.find((event) => event.type === 'started')
+    this.summary = await this.api.json().catch(() => null)
+    this.ending(finished)
+    if (!this.started) return
+    try {
+      this.costs = await this.api.json('/costs')
+    } catch (problem) {
+      return setText(this.machine, this.station.sentence(problem))
+    }
+    await this.look()
+    this.race.ready(this.started.settings, this.costs.race)
+  }
+
+  ending({ reason, code, values }) {
+    const { words, summary } = this
+    if (reason === 'error' || reason === 'out_of_memory') {
+      return this.say('failed', fill(words.state.failed, { why: fill(this.options.errors[code] ?? '', Object.fromEntries(values ?? [])) }))
+    }
+    const stopped = reason === 'stopped' || reason === 'timeout'
+    if (!this.events.some((event) => event.type === 'chose')) return this.say('stopped', words.state.stopped_early)
+    const told = fill(words.state[summary?.recorded ? 'recorded' : 'own'], { title: summary?.title ?? '' })
+    const again = summary?.kept ? '' : button(words.state.again, () => this.again(), { class: 'pill main', 'data-do': 'again' })
+    this.say(stopped ? 'stopped' : 'finished', stopped ? `${words.state.stopped} ` : '', told, ' ', again)
+  }
+
+  /** The same paper once more, here: then its points stand under this machine's roofs. */
+  async again() {
+    try {
+      const { id } = await this.station.ask('runs', { ...this.started.settings, fork: null, owner: owner(), keep: true })
+      this.options.onRun(id)
+    } catch (problem) {
+      this.state.append(' ', problem.message)
+    }
+  }
+
+  /** What is kept of this machine, if its model is loaded. */
+  async look() {
+    const { words, started } = this
+    this.measures = null
+    try {
+      this.measures = await this.station.ask(`measures?model=${encodeURIComponent(started.facts.model)}`)
+    } catch (problem) {
+      setText(this.machine, problem.message)
+    }
+    this.here = Boolean(this.measures) && sameMachine(started.facts, this.measures.machine)
+    this.draw()
+    if (this.measures && !this.here) setText(this.machine, fill(words.roofline.elsewhere, { device: started.facts.device_name || started.facts.device, dtype: started.facts.dtype, own: this.measures.machine.device_name, own_dtype: this.measures.machine.dtype }))
+  }
+
+  found(name, result) {
+    this.measures.results[name] = result
+    this.draw()
+  }
+
+  draw() {
+    const { measures, costs, here, events, summary, words } = this
+    this.stages = stagesOf(events, costs)
+    const peaks = measures ? peaksOf(measures) : null
+    const fitting = here ? peaks : null
+    this.comparison.show(this.stages, fitting, summary?.recorded)
+    this.fitting = fitting
+    this.drawRoofline()
+    const timed = (stage) => (here ? measures.results[`parts/${costs.prompt}/${stage}`] : undefined)
+    this.breakdown.show(this.stages, { prefill: timed('prefill'), decode: timed('decode') })
+    const usable = here && summary?.kept
+    this.peaks.plan(measures && (() => measures.plan.map(({ name }) => ({ kind: 'peak', model: measures.model, name }))), Boolean(peaks))
+    this.batches.plan(usable && (() => measures.batches.map((batch) => ({ kind: 'batch', run: this.options.run, batch }))), here && batchesOf(measures, costs).length > 0)
+    this.parts.plan(usable && (() => ['prefill', 'decode'].map((stage) => ({ kind: 'parts', run: this.options.run, stage }))), Boolean(timed('decode')))
+    if (measures && here) this.tellMachine(peaks, words)
+  }
+
+  tellMachine(peaks, words) {
+    const { machine } = this.measures
+    const values = { device: machine.device_name || machine.device, threads: machine.threads, dtype: machine.dtype, torch: machine.torch }
+    if (!peaks) return setText(this.machine, fill(words.roofline.unmeasured, values))
+    const busy = peaks.busy > 0.1 ? ` ${fill(words.measure.busy, { cores: number(peaks.busy, 1) })}` : ''
+    setText(this.machine, fill(words.roofline.machine, {
+      ...values, n: peaks.count, compute: si(peaks.compute.rate, 'FLOP/s'), product: peaks.compute.name.replace('product-', '').replaceAll('-', ' × '),
+      bandwidth: si(peaks.bandwidth.rate, 'B/s'), read: words.measure.reads[peaks.bandwidth.name], when: new Date(peaks.compute.taken).toLocaleString(this.options.lang === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' }),
+    }) + busy)
+  }
+
+  drawRoofline() {
+    const { stages, words, measures, costs, here, fitting } = this
+    const points = []
+    if (stages.prefill) points.push({ ...stages.prefill, name: 'prefill', mark: 'prefill', label: `${words.stage.prefill} · ${stages.prefill.tokens}`, long: fill(words.roofline.prefill, { n: stages.prefill.tokens }), place: { dx: -12, dy: -10, anchor: 'end' } })
+    if (stages.decode) points.push({ ...stages.decode, name: 'decode', mark: 'decode', label: words.stage.decode, long: fill(words.roofline.decode, { n: stages.decode.passes }), place: { dx: -13, dy: 5, anchor: 'end' } })
+    for (const point of points) point.evidence = this.evidence(point)
+    for (const batch of here ? batchesOf(measures, costs) : []) {
+      const more = fill(words.roofline.together, { rate: number(batch.batch / batch.seconds, 0), one: number(1000 * batch.seconds, 0) })
+      const evidence = batch.busy > 0.1 ? fill(words.measure.busy, { cores: number(batch.busy, 1) }) : ''
+      points.push({ ...batch, evidence, name: `batch-${batch.batch}`, mark: 'batch', label: `× ${batch.batch}`, long: fill(words.roofline.batch, { n: batch.batch }), place: { dx: 9, dy: 16, anchor: 'start' }, more })
+    }
+    this.slider.limit(costs.curve.length - 1, stages.prefill?.tokens ?? costs.prompt)
+    this.roofline.show(points, fitting, fitting ? this.slider.guess() : null)
+  }
+
+  /** What is known of the time that no roof explains: how many operations it is spread over. */
+  evidence({ name, seconds, flops, intensity }) {
+    const { words, measures, costs, here, fitting } = this
+    const timed = here ? measures.results[`parts/${costs.prompt}/${name}`] : null
+    if (!timed || !fitting) return words.roofline.ask
+    const explained = flops / roof(fitting, intensity)
+    const rest = seconds - explained
+    return fill(words.roofline.launches, { explained: number(1000 * explained, 1), seconds: number(1000 * seconds, 1), rest: number(1000 * rest, 1), calls: number(timed.calls), each: number((1e6 * rest) / timed.calls, 0) })
+  }
+
+  /** Another prompt length: where its prefill may stand at best. */
+  slide() {
+    const { words } = this
+    const input = el('input', { type: 'range', min: 0, max: 0, value: 0, 'aria-label': words.roofline.slider, 'data-do': 'length' })
+    const told = el('p', { class: 'hint', 'data-guess': '' })
+    const guess = () => this.costs.curve[Number(input.value)]
+    const tell = () => {
+      const one = guess()
+      if (!this.fitting) return setText(told, words.roofline.slider_later)
+      const rate = roof(this.fitting, one.intensity)
+      setText(told, fill(words.roofline.guess, { n: number(one.tokens), flops: si(one.total, 'FLOP'), bytes: si(one.moved, 'B'), intensity: one.intensity.toPrecision(3), rate: si(rate, 'FLOP/s'), seconds: number((1000 * one.total) / rate, 1) }))
+      Object.assign(told.dataset, { tokens: one.tokens, intensity: one.intensity, rate })
+    }
+    input.addEventListener('input', () => this.drawRoofline())
+    return {
+      root: el('div', { class: 'slide' }, el('label', {}, words.roofline.slider, input, ' ', tag(this.options.scene, 'computed')), told),
+      guess,
+      limit: (last, tokens) => {
+        if (Number(input.max) !== last) {
+          input.max = last
+          input.value = this.costs.curve.findIndex((one) => one.tokens >= tokens)
+        }
+        tell()
+      },
+    }
+  }
+}

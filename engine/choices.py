@@ -14,7 +14,6 @@ import torch
 from torch import LongTensor, Tensor
 
 from engine import sampling
-from engine.explore import ReadNotes
 from engine.lens import Lens, quantise
 from engine.run import Run
 from engine.settings import Refusal, Settings, check
@@ -73,7 +72,7 @@ def read_again(run: Run, step: int) -> Tensor:
     if not 0 <= step < len(run.chosen):
         raise Refusal("no_word", word=step + 1, words=len(run.chosen))
     position = len(run.ids) - 1 + step
-    one = Pass([ReadNotes(cache, position)], 1, heads_off=[run.heads_off])
+    one = Pass([cache.again(position)], 1, ways=[run.way])
     logits: Tensor = run.model.forward([[(run.ids + run.chosen)[position]]], one)[0]
     return logits.cpu()
 

@@ -25,8 +25,9 @@ _CONFIG = ConfigDict(
 
 # The dataclasses are standard library only; what pydantic needs to know of them is said here.
 for _kind in (
-    settings.Fork, settings.Keeping, settings.Settings, trace.Token, trace.Candidate, trace.KV, trace.Facts, trace.Queued, trace.Started,
-    trace.Reused, trace.Layer, trace.Prefilled, trace.Chose, trace.Decoded, trace.Wrote, trace.Finished,
+    settings.Fork, settings.Keeping, settings.Settings, trace.Token, trace.Candidate, trace.KV, trace.Facts,
+    trace.Queued, trace.Started, trace.Reused, trace.Layer, trace.Prefilled, trace.Chose, trace.Decoded, trace.Forgot,
+    trace.Wrote, trace.Finished,
 ):  # fmt: skip
     _kind.__pydantic_config__ = _CONFIG  # type: ignore[union-attr]
 

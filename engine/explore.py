@@ -84,7 +84,7 @@ def said_by_layers(run: Run) -> dict[str, Any]:
         raise Refusal("not_kept")
     if not run.chosen:
         raise Refusal("unfinished")
-    logits = _read_again(run, ReadNotes(cache, position), run.ids[position])
+    logits = _read_again(run, cache.again(position), run.ids[position])
     probabilities, token = logits.softmax(-1), run.chosen[0]
     best = probabilities.topk(SAID)
     layers = [
@@ -101,22 +101,8 @@ def said_by_layers(run: Run) -> dict[str, Any]:
     return {"position": position, "token": token, "layers": layers}
 
 
-class ReadNotes(RunCache):
-    """A run's notes of the positions before `length`, shared and never written: the newest are there already."""
-
-    def __init__(self, cache: RunCache, length: int) -> None:
-        self.shape = cache.shape
-        self.capacity = cache.capacity
-        self.length = length
-        self._kv, self.keys, self.values = cache._kv, cache.keys, cache.values
-
-    def next_position(self) -> tuple[Tensor, ...]:
-        """Places that are thrown away: what would be written is what was written when the model read it."""
-        return tuple(torch.empty_like(place) for place in super().next_position())
-
-
 @torch.inference_mode()
-def _read_again(run: Run, notes: ReadNotes, token: int) -> Tensor:
+def _read_again(run: Run, notes: RunCache, token: int) -> Tensor:
     """One token through the model again, on the notes before it: every layer's logits, fp32 `(layers, vocabulary)`.
 
     Raises `Refusal("no_logit_lens")` where the last layer's reading is not what the model itself says.

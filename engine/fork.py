@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
 
 def check(run: Run, parent: Run | None, fork: Fork) -> None:
-    """Raises `Refusal`: `fork_not_kept`, `fork_differs` where the two would not have the same notes, `no_word`,
-    `not_a_candidate`."""
+    """Raises `Refusal`: `fork_not_kept`, `fork_differs` where the two would not have the same notes, `fork_forgets`,
+    `no_word`, `not_a_candidate`."""
     if parent is None or parent.cache is None or not parent.settings.notes:
         raise Refusal("fork_not_kept")
-    if parent.model is not run.model or parent.ids != run.ids or parent.way.heads_off != run.way.heads_off:
+    keeping = run.settings.keeping
+    alike = parent.ids == run.ids and parent.way.heads_off == run.way.heads_off
+    if parent.model is not run.model or not alike or parent.settings.keeping != keeping:
         raise Refusal("fork_differs")
+    if keeping.last:
+        raise Refusal("fork_forgets")
     if not fork.kept < len(parent.told):
         raise Refusal("no_word", word=fork.kept + 1, words=len(parent.told))
     candidate(parent.told[fork.kept], fork.token)

@@ -15,6 +15,7 @@ from engine.trace import (
     Event,
     Facts,
     Finished,
+    Forgot,
     Layer,
     Prefilled,
     Queued,
@@ -87,7 +88,10 @@ def _check_started(event: Started) -> None:
         _need(token.stop <= len(event.text), "a token's span lies in the rendered prompt")
 
 
-def _check_step(event: Reused | Layer | Prefilled | Chose | Decoded | Wrote, state: State, started: Started) -> None:
+_Step = Reused | Layer | Prefilled | Chose | Decoded | Forgot | Wrote
+
+
+def _check_step(event: _Step, state: State, started: Started) -> None:
     facts, prompt, notes = started.facts, state.prompt, started.settings.notes
     match event:
         case Reused():
@@ -117,6 +121,12 @@ def _check_step(event: Reused | Layer | Prefilled | Chose | Decoded | Wrote, sta
             _need(event.together >= 1, "the run itself shares the step")
             _need(event.read == (1 if notes else event.position + 1), "one position is read, or without notes all")
             _check_kv(event.kv, prompt + state.chosen if notes else 0)
+        case Forgot():
+            _need(notes, "who keeps no notes forgets none")
+            _need(list(event.positions) == sorted(set(event.positions)), "a position is forgotten once")
+            _need(all(0 <= position < state.columns for position in event.positions), "what is forgotten was there")
+            _need(state.forgotten + len(event.positions) <= state.columns, "no more is forgotten than was there")
+            _check_kv(event.kv, state.columns)
         case Wrote():
             _need(state.chosen > 0, "text comes from chosen tokens")
 

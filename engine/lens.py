@@ -12,7 +12,6 @@ from torch import Tensor
 from engine.cache import RunCache, Tape
 from engine.looks import KEPT
 from engine.settings import Refusal
-from engine.tap import causal_mask
 
 
 class Lens:
@@ -45,7 +44,7 @@ class Lens:
             queries, keys = queries[head : head + 1], keys[head // group : head // group + 1]
         folded = queries.reshape(keys.shape[0], -1, stop - start, self._shape.head_size)
         scores = folded @ keys[:, None].transpose(-1, -2) * self._scaling[layer]
-        seen = causal_mask(start, stop, 0, self._shape.windows[layer], scores.device)
+        seen = self._cache.sees(layer, start, stop)
         return scores.masked_fill_(~seen, float("-inf")).softmax(-1).flatten(0, 1)
 
     def row(self, layer: int, head: int | None, row: int) -> Tensor:

@@ -20,9 +20,13 @@ from engine.trace import Event, Finished, Layer
 if TYPE_CHECKING:
     from engine.model import LanguageModel
     from engine.notes import Watch
+    from engine.paged import Pool
     from engine.run import Run
 
 Message = tuple[Any, ...]
+
+POOL_BYTES = 2**29
+"""Of the blocks that runs of one model share, where notes are kept in blocks."""
 
 
 def main() -> int:
@@ -46,6 +50,7 @@ class EngineProcess:
         self.models: dict[str, LanguageModel] = {}
         self.active: dict[str, Run] = {}
         self.kept: dict[str, Run] = {}
+        self.pools: dict[tuple[str, int], Pool] = {}
         self.watches: dict[str, Watch] = {}
         self._warm: set[str] = set()
         self._working = ""
@@ -129,12 +134,16 @@ class EngineProcess:
                 self._load(name)
 
     def _submit(self, run_id: str, settings: Any, pressed: float) -> None:
-        from engine import clock
+        from engine import clock, prefix
         from engine.run import Run, reset_peak
 
         try:
             parent = self._find(settings.fork.run) if settings.fork else None
             run = Run(run_id, settings, self._model(settings.model), pressed, parent=parent)
+            if settings.reuse and not settings.fork:
+                prefix.look_for(run, [*self.active.values(), *self.kept.values()])
+            if settings.keeping.block:
+                run.pool = self._pool(run.model, settings.keeping.block)
         except Exception as error:  # noqa: BLE001 - a prompt that cannot be read must not take anyone's run with it
             refusal = _refusal(error, "model_failed")
             finished = Finished(clock.now() - pressed, "error", refusal.code, tuple(refusal.values.items()))
@@ -173,6 +182,16 @@ class EngineProcess:
 
     def _find(self, run_id: str) -> Run | None:
         return self.active.get(run_id) or self.kept.get(run_id)
+
+    def _pool(self, model: LanguageModel, size: int) -> Pool:
+        """The blocks that runs of a model share."""
+        from engine.paged import Pool
+
+        key = (model.facts.model, size)
+        if key not in self.pools:
+            block = model.shape.bytes_at(size)
+            self.pools[key] = Pool(model.shape, max(1, POOL_BYTES // block), size)
+        return self.pools[key]
 
     def _model(self, name: str) -> LanguageModel:
         if name in self.models:

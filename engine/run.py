@@ -15,11 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine import clock, reread, sampling
+from engine import clock, forgetting, keeping, prefix, reread, sampling
 from engine import fork as forks
 from engine.cache import RunCache, Tape
 from engine.lens import Lens
 from engine.model import LanguageModel
+from engine.paged import Pool
 from engine.settings import Refusal, Settings, check
 from engine.tap import Pass, Way
 from engine.text import StreamDecoder
@@ -90,7 +91,11 @@ class Run:
         self.tape: Tape | None = None
         self.finished = False
         self.stop_reason: Reason | None = None
+        self.pool: Pool | None = None
+        """Where blocks come from, for notes that are kept in blocks."""
         self.parent = parent if settings.fork else None
+        """The run whose notes are taken over at the beginning: a fork's, or the one `engine.prefix` found."""
+        self.taken = 0
         if settings.fork:
             forks.check(self, parent, settings.fork)
             self.limit = max(self.limit, settings.fork.kept + 1)
@@ -140,8 +145,9 @@ class Run:
         """The cache and the tape, on first use. Raises out-of-memory errors."""
         if self.cache is None or self.tape is None:
             capacity, memory = len(self.ids) + self.limit, self.settings.memory if self.settings.notes else 0
-            capacity = self.model.shape.fitting(memory, capacity) if memory else capacity
-            self.cache = RunCache(self.model.shape, capacity)
+            shape, kept = self.model.shape, self.settings.keeping
+            capacity = keeping.fitting(shape, kept, memory, capacity) if memory else capacity
+            self.cache = keeping.make(shape, capacity, kept, self.pool)
             self.tape = Tape(self.model.shape, self.limit)
         return self.cache, self.tape
 
@@ -216,7 +222,7 @@ def _fail(run: Run, error: Exception, emit: Emit) -> None:
         _forget(run, emit, "out_of_memory")
         if run.model.shape.device.type == "cuda":
             torch.cuda.empty_cache()
-    elif isinstance(error, Refusal) and error.code == "notes_bound":
+    elif isinstance(error, Refusal) and error.code in ("notes_bound", "no_blocks"):
         _forget(run, emit, error.code, **error.values)
     elif isinstance(error, Refusal):
         finish(run, "error", emit, error.code, **error.values)
@@ -264,6 +270,7 @@ def _prefill(model: LanguageModel, run: Run, chunked: bool, emit: Emit, hear: Ca
     one.commit_chunk(tape)
     emit(run, Prefilled(run.at, start, stop, sum(seconds), seconds[-1], reread.snapshot(run)))
     if stop == len(run.ids):
+        _let_go(run, emit)
         _choose([run], logits, sampling.measure(logits), emit)
 
 
@@ -292,7 +299,13 @@ def _decode(model: LanguageModel, runs: Sequence[Run], emit: Emit) -> None:
             keys.numpy().tobytes(), values.numpy().tobytes(), len(runs),
         )  # fmt: skip
         emit(run, event)
+        _let_go(run, emit)
     _choose(runs, logits, told, emit)
+
+
+def _let_go(run: Run, emit: Emit) -> None:
+    if forgot := forgetting.let_go(run):
+        emit(run, forgot)
 
 
 def _read_again(model: LanguageModel, run: Run, emit: Emit, hear: Callable[[], None]) -> None:
@@ -339,9 +352,13 @@ def _choose_one(run: Run, logits: Tensor, told: sampling.Measured, row: int, emi
 
 
 def _take_over(run: Run, emit: Emit) -> None:
-    """The beginning of a fork: another run's notes and words, and the word put in place of its."""
+    """Another run's notes; for a fork its words too, and the word put in place of its."""
     parent, fork = run.parent, run.settings.fork
-    assert parent is not None and fork is not None
+    if fork is None:
+        emit(run, prefix.take_over(run))
+        run.parent = None
+        return
+    assert parent is not None
     run.parent = None
     reused, chose, released = forks.take_over(run, parent, fork)
     emit(run, reused)

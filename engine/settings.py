@@ -167,13 +167,14 @@ def check(settings: Settings) -> None:
         raise Refusal("bad_fork")
     if fork is not None and not settings.notes:
         raise Refusal("fork_without_notes")
-    _check_keeping(settings.keeping)
+    _check_keeping(settings)
 
 
-def _check_keeping(keeping: Keeping) -> None:
+def _check_keeping(settings: Settings) -> None:
+    keeping = settings.keeping
     counts = (keeping.last, keeping.first, keeping.heavy)
     forgets = keeping.last > 0
-    ways = (keeping.dtype != "model") + forgets + (keeping.block > 0)
+    ways = (keeping.dtype != "model") + forgets + (keeping.block > 0) + (not settings.notes)
     if ways > 1 or not all(0 <= count <= MAX_KEPT for count in counts) or not (forgets or counts == (0, 0, 0)):
         raise Refusal("bad_keeping", most=MAX_KEPT)
     if not 0 <= keeping.block <= MAX_BLOCK:

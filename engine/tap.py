@@ -23,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache
 
-from engine.cache import RunCache, Tape
+from engine.cache import RunCache, Tape, causal_mask
 from engine.clock import Marks
 
 NAME = "open_book_exam"
@@ -120,14 +120,14 @@ class Pass(Cache):
     def commit_chunk(self, tape: Tape) -> None:
         """A prefill pass is done: its positions count, its queries are kept."""
         tape.add_chunk(self.caches[0].length, [query[0] for query in self.queries])
-        self.caches[0].length += self.tokens
+        self.caches[0].commit(self.tokens)
 
     def commit_rows(self, tapes: Sequence[Tape]) -> None:
         """A decode step is done: every run's new position counts, its queries are kept."""
         rows = torch.stack(self.queries)[:, :, :, 0]
         for row, (cache, tape) in enumerate(zip(self.caches, tapes, strict=True)):
             tape.add_row(rows[:, row])
-            cache.length += 1
+            cache.commit(1)
 
 
 def attend(
@@ -219,17 +219,6 @@ def _many_rows(
     with _kernel(way):
         output = F.scaled_dot_product_attention(query, key, value, attn_mask=tape.masks[window], scale=scaling)
     return output.transpose(1, 2)
-
-
-def causal_mask(start: int, stop: int, first: int, window: int, device: torch.device) -> Tensor:
-    """Which keys [first, stop) the queries [start, stop) see: bool `(stop - start, stop - first)`.
-
-    Position i sees j when j <= i and, with a window, i - j < window.
-    """
-    rows = torch.arange(start, stop, device=device)[:, None]
-    columns = torch.arange(first, stop, device=device)[None, :]
-    seen = columns <= rows
-    return seen & (rows - columns < window) if window else seen
 
 
 AttentionInterface.register(NAME, attend)

@@ -54,8 +54,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class KV:
-    """The KV cache of one run at a moment (empty for a run without notes). `bytes` is what the notes themselves take (for layers with a sliding
-    window: only what the window still holds), `allocated` what was reserved for the whole run."""
+    """The KV cache of one run at a moment (empty for a run without notes). `bytes` is what the notes themselves take
+    (for layers with a sliding window: only what the window still holds; for a run that forgets: what it has not),
+    `allocated` what was reserved for the whole run."""
 
     length: int
     bytes: int
@@ -227,6 +228,16 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True)
+class Forgot:
+    """The notes of `positions` were let go in all layers: nothing written from now on looks at them."""
+
+    at: float
+    positions: tuple[int, ...]
+    kv: KV
+    type: Literal["forgot"] = "forgot"
+
+
+@dataclass(frozen=True, slots=True)
 class Wrote:
     """Text the incremental decoder released. A token that ends inside a character releases nothing yet."""
 
@@ -250,7 +261,7 @@ class Finished:
     type: Literal["finished"] = "finished"
 
 
-Event = Queued | Started | Reused | Layer | Prefilled | Chose | Decoded | Wrote | Finished
+Event = Queued | Started | Reused | Layer | Prefilled | Chose | Decoded | Forgot | Wrote | Finished
 
 
 def norm_byte(norm: float) -> int:
@@ -357,6 +368,7 @@ class State:
     columns: int = 0
     kv_bytes: int = 0
     kv_allocated: int = 0
+    forgotten: int = 0
     chosen: int = 0
     decoded: int = 0
     held: int = 0
@@ -417,6 +429,14 @@ def advance(state: State, event: Event) -> State:
                 columns=event.kv.length,
                 kv_bytes=event.kv.bytes,
                 kv_allocated=event.kv.allocated,
+            )
+        case Forgot():
+            return replace(
+                state,
+                at=event.at,
+                kv_bytes=event.kv.bytes,
+                kv_allocated=event.kv.allocated,
+                forgotten=state.forgotten + len(event.positions),
             )
         case Wrote():
             return replace(state, at=event.at, text=state.text + event.text, held=0)

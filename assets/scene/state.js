@@ -17,6 +17,7 @@ export const START = Object.freeze({
   columns: 0,
   kv_bytes: 0,
   kv_allocated: 0,
+  forgotten: 0,
   chosen: 0,
   decoded: 0,
   held: 0,
@@ -66,6 +67,7 @@ const after = {
     }
   },
   decoded: (state, event) => ({ decoded: state.decoded + 1, ...kv(event) }),
+  forgot: (state, event) => ({ ...kv(event), forgotten: state.forgotten + event.positions.length }),
   wrote: (state, event) => ({ text: state.text + event.text, held: 0 }),
   finished: (state, event) => ({ phase: 'done', reason: event.reason }),
 }

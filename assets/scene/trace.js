@@ -15,6 +15,7 @@ export class Trace {
     this.steps = []
     this.words = []
     this.reused = null
+    this.gone = new Map()
     this.finished = null
   }
 
@@ -150,6 +151,10 @@ const index = {
       trace.keys.put(layer, event.position, keys.subarray(layer, layer + 1))
       trace.values.put(layer, event.position, values.subarray(layer, layer + 1))
     }
+  },
+
+  forgot(trace, event) {
+    for (const position of event.positions) trace.gone.set(position, event.at)
   },
 
   wrote() {},

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from engine.keeping import fitting
 from engine.run import complete
 from engine.settings import Keeping, Refusal, Settings, check
 from engine.trace import Decoded, Prefilled
@@ -71,7 +72,7 @@ def test_a_bound_on_the_notes_ends_the_run_where_they_reach_it(kind: str) -> Non
     assert trace.finished is not None
     assert (trace.finished.reason, trace.finished.code) == ("out_of_memory", "notes_bound")
     held = [event.kv for event in trace.events if isinstance(event, (Prefilled, Decoded))]
-    most = shape.fitting(run.settings.memory, prompt + 12)
+    most = fitting(shape, run.settings.keeping, run.settings.memory, prompt + 12)
     assert held[-1].length == min(most, prompt + 11)
     assert max(kv.bytes for kv in held) <= run.settings.memory
     assert run.cache is None

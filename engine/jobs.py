@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from engine.beginnings import beginning
 from engine.choices import choice, reads
 from engine.explore import heads_for_pair, logit_lens, sampled_rows
 from engine.lens import quantise
@@ -88,6 +89,7 @@ JOBS: dict[str, Job] = {
     "peak": peak,
     "decode_batch": decode_batch,
     "parts": parts,
+    "beginning": beginning,
     "tokenise": tokenise,
     "vocabulary": vocabulary,
 }

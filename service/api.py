@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
 from engine.settings import Refusal, Settings
+from service.beginnings import add_beginnings
 from service.body import bad_field, parse
 from service.choices import add_choices
 from service.core import Service
@@ -67,6 +68,7 @@ def create(service: Service, lan: bool = False) -> Guard:
     _add_weights(app, service)
     add_choices(app, service)
     add_explore(app, service)
+    add_beginnings(app, service)
     add_notes(app, service)
     add_measures(app, service)
     add_pieces(app, service)

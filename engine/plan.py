@@ -85,11 +85,13 @@ def largest_context(
 ) -> int:
     """The longest context whose plan takes at most `room` bytes: 0 when not even one position fits, at most what the
     model was made for. A plan only grows with its context, so halving finds it."""
+    room -= memory.weights(architecture, weights).total + overhead_bytes
     least, most = 0, architecture.context or MOST_CONTEXT
     while least < most:
         middle = (least + most + 1) // 2
-        fits = plan(architecture, middle, batch, weights, kv, overhead_bytes).total_bytes <= room
-        least, most = (middle, most) if fits else (least, middle - 1)
+        taken = memory.kv_bytes(architecture, middle, batch, kv)
+        taken += memory.activations(architecture, middle, batch, weights).total
+        least, most = (middle, most) if taken <= room else (least, middle - 1)
     return least
 
 

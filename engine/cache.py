@@ -182,6 +182,12 @@ class Tape:
         self._rows[:, self._decoded] = queries
         self._decoded += 1
 
+    def add_rows(self, queries: Tensor) -> None:
+        """Several decoded positions at once: `(layers, heads, positions, head_size)`."""
+        stop = self._decoded + queries.shape[2]
+        self._rows[:, self._decoded : stop] = queries.transpose(1, 2)
+        self._decoded = stop
+
     @property
     def length(self) -> int:
         """Positions whose queries are kept: rows [0, length) can be asked for."""

@@ -110,17 +110,22 @@ def _check_step(event: _Step, state: State, started: Started) -> None:
             _check_kv(event.kv, event.stop if notes else 0)
         case Chose():
             _need(state.read == prompt, "the whole prompt is read before a token is chosen")
-            _need(state.decoded == state.chosen, "a token is chosen after each decode step")
+            _need(state.decoded >= state.chosen, "a token is chosen after each decode step")
             _check_choice(event, facts.vocabulary)
         case Decoded():
             _need(state.decoded == state.chosen - 1, "a decode step reads the newest chosen token")
             _need(event.position == prompt + state.decoded, "positions come one after another")
             _need(len(event.layer_seconds) == facts.layers, "a time per layer")
             _need(min(event.seconds, event.rest_seconds, *event.layer_seconds) >= 0, "times are not negative")
-            _need(len(event.key_norms) == len(event.value_norms) == facts.layers, "a norm per layer")
+            _need(0 <= event.accepted <= len(event.drafts), "what is accepted was drafted")
+            _need(all(0 <= one.id < facts.vocabulary for one in event.drafts), "ids are in the vocabulary")
+            _need(all(0 <= one.probability <= 1 + _ROUNDING for one in event.drafts), "probabilities are from 0 to 1")
+            marks = facts.layers * (1 + event.accepted)
+            _need(len(event.key_norms) == len(event.value_norms) == marks, "a norm per layer and position")
             _need(event.together >= 1, "the run itself shares the step")
-            _need(event.read == (1 if notes else event.position + 1), "one position is read, or without notes all")
-            _check_kv(event.kv, prompt + state.chosen if notes else 0)
+            read = 1 + len(event.drafts) if notes else event.position + 1
+            _need(event.read == read, "one position is read, and its drafts; or without notes all")
+            _check_kv(event.kv, prompt + state.chosen + event.accepted if notes else 0)
         case Forgot():
             _need(notes, "who keeps no notes forgets none")
             _need(list(event.positions) == sorted(set(event.positions)), "a position is forgotten once")

@@ -47,6 +47,14 @@ class LanguageModel:
     def forward(self, ids: list[list[int]], one: tap.Pass) -> Tensor:
         """One pass over `ids` (runs × tokens), run i's first token at its cache's length: fp32 logits of the last
         token, `(runs, vocabulary)`."""
+        return self._logits(ids, one, 1)[:, -1].float()
+
+    @torch.inference_mode()
+    def forward_all(self, ids: list[list[int]], one: tap.Pass) -> Tensor:
+        """As `forward`, but the logits of every token: `(runs, tokens, vocabulary)`."""
+        return self._logits(ids, one, one.tokens).float()
+
+    def _logits(self, ids: list[list[int]], one: tap.Pass, last: int) -> Tensor:
         device = self.shape.device
         starts = torch.tensor([[cache.length] for cache in one.caches], device=device)
         positions = starts + torch.arange(one.tokens, device=device)
@@ -56,10 +64,10 @@ class LanguageModel:
             cache=one,
             tape=one,
             use_cache=True,
-            logits_to_keep=1,
+            logits_to_keep=last,
         )
         logits: Tensor = output.logits
-        return logits[:, -1].float()
+        return logits
 
 
 def load(

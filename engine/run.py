@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine import clock, forgetting, keeping, prefix, reread, sampling
+from engine import clock, forgetting, keeping, prefix, reread, sampling, speculation
 from engine import fork as forks
 from engine.cache import RunCache, Tape
 from engine.lens import Lens
@@ -167,6 +167,10 @@ def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, hear: Callable[[
             _forget(run, emit, "notes_bound", bytes=run.settings.memory)
     forgetful = [run for run in writing if not run.settings.notes]
     writing = [run for run in writing if not run.finished and run.settings.notes]
+    drafts = [(run, draft) for run in writing if run.settings.draft and (draft := speculation.draft_of(run))]
+    for run, draft in drafts:
+        writing.remove(run)
+        _guard([run], emit, partial(speculation.step, run, draft, emit))
     if writing:
         _guard(writing, emit, partial(_decode, model, writing, emit))
     if forgetful:
@@ -250,7 +254,8 @@ def _prefill(model: LanguageModel, run: Run, chunked: bool, emit: Emit, hear: Ca
     if run.full:
         raise Refusal("notes_bound", bytes=run.settings.memory)
     start = cache.length
-    stop = min(start + CHUNK, len(run.ids)) if chunked and run.settings.notes else len(run.ids)
+    chunk = run.settings.chunk or (CHUNK if chunked else len(run.ids))
+    stop = min(start + chunk, len(run.ids)) if run.settings.notes else len(run.ids)
     live = model.shape.device.type == "cpu"
 
     def on_layer(index: int, seconds: float) -> None:
@@ -329,10 +334,10 @@ def _read_again(model: LanguageModel, run: Run, emit: Emit, hear: Callable[[], N
 def _choose(runs: Sequence[Run], logits: Tensor, told: sampling.Measured, emit: Emit) -> None:
     """Choose each run's next token from its row of `logits`; who cannot choose ends alone."""
     for row, run in enumerate(runs):
-        _guard([run], emit, partial(_choose_one, run, logits[row], told, row, emit))
+        _guard([run], emit, partial(choose_one, run, logits[row], told, row, emit))
 
 
-def _choose_one(run: Run, logits: Tensor, told: sampling.Measured, row: int, emit: Emit) -> None:
+def choose_one(run: Run, logits: Tensor, told: sampling.Measured, row: int, emit: Emit) -> None:
     """Choose, and tell what was chosen from. Raises `Refusal("not_finite")` for logits that are no numbers."""
     if not isfinite(told.entropy[row]):
         raise Refusal("not_finite", dtype=run.model.facts.dtype)

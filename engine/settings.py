@@ -28,6 +28,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "seed": (0, 2**32 - 1),
     "timeout": (1, 600),
     "memory": (0, 2**50),
+    "chunk": (0, 2**17),
+    "draft": (0, 32),
 }
 """Least and most of every number in `Settings`, both allowed. Logits divided by 5 are all but even already."""
 
@@ -112,6 +114,10 @@ class Settings:
     grouped: bool = True
     """K and V are read once for all query heads that share them; False repeats them for each of these first."""
     keeping: Keeping = field(default=Keeping())
+    chunk: int = 0
+    """Prompt tokens per prefill pass; 0: all at once, and 256 while others are writing."""
+    draft: int = 0
+    """Most tokens guessed ahead from the text itself and read together with the newest one; 0 guesses none."""
     reuse: bool = False
     """Take over the notes of an earlier run's prompt as far as the two prompts are the same, instead of reading it."""
 
@@ -142,7 +148,7 @@ def _refusal(code: str, values: dict[str, str | int | float]) -> Refusal:
 def check(settings: Settings) -> None:
     """Raises `Refusal`: `empty_prompt`, `prompt_too_long`, `lone_surrogate`, `out_of_range`, `too_many_stops`,
     `stop_length`, `name_too_long`, `too_many_heads_off`, `bad_fork`,
-    `fork_without_notes` or `bad_keeping`."""
+    `fork_without_notes`, `bad_keeping` or `bad_draft`."""
     characters = len(settings.prompt)
     if characters > MAX_PROMPT_CHARACTERS:
         raise Refusal("prompt_too_long", characters=characters, bound=MAX_PROMPT_CHARACTERS)
@@ -168,6 +174,8 @@ def check(settings: Settings) -> None:
     if fork is not None and not settings.notes:
         raise Refusal("fork_without_notes")
     _check_keeping(settings)
+    if settings.draft and (settings.keeping.dtype != "model" or settings.keeping.last or not settings.notes):
+        raise Refusal("bad_draft")
 
 
 def _check_keeping(settings: Settings) -> None:

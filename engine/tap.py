@@ -122,6 +122,11 @@ class Pass(Cache):
         tape.add_chunk(self.caches[0].length, [query[0] for query in self.queries])
         self.caches[0].commit(self.tokens)
 
+    def commit_part(self, tape: Tape, tokens: int) -> None:
+        """Of a pass over a newest token and its draft the first `tokens` positions count; the rest was never read."""
+        tape.add_rows(torch.stack([query[0, :, :tokens] for query in self.queries]))
+        self.caches[0].commit(tokens)
+
     def commit_rows(self, tapes: Sequence[Tape]) -> None:
         """A decode step is done: every run's new position counts, its queries are kept."""
         rows = torch.stack(self.queries)[:, :, :, 0]

@@ -211,7 +211,9 @@ class Decoded:
     `layer_seconds` as in `Layer` (one per layer; their sum plus `rest_seconds` is `seconds`). `together` is how
     many runs shared this forward pass. `key_norms` and `value_norms`: one byte per layer for this position.
 
-    `read` is how many positions went through the model: this one alone, or without notes all of them, `position + 1`.
+    `read` is how many positions went through the model: this one alone, without notes all of them (`position + 1`), or
+    this one and its `drafts`: tokens guessed to come next, each with the model's probability in its place. The first
+    `accepted` of them were what was chosen anyway, and their notes stay (norms: one byte per layer and position).
     """
 
     at: float
@@ -224,6 +226,8 @@ class Decoded:
     value_norms: bytes
     together: int = 1
     read: int = 1
+    drafts: tuple[Candidate, ...] = ()
+    accepted: int = 0
     type: Literal["decoded"] = "decoded"
 
 
@@ -425,7 +429,7 @@ def advance(state: State, event: Event) -> State:
             return replace(
                 state,
                 at=event.at,
-                decoded=state.decoded + 1,
+                decoded=state.decoded + 1 + event.accepted,
                 columns=event.kv.length,
                 kv_bytes=event.kv.bytes,
                 kv_allocated=event.kv.allocated,

@@ -32,6 +32,7 @@ ENTRIES = (
     Entry("detokenise", "stations"),
     Entry("compare", "stations"),
     Entry("two_stages", "why"),
+    Entry("waiting", "why"),
     Entry("memory", "why"),
 )
 """In the order of the bar. The first is the default page and answers at `/`."""

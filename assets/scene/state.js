@@ -66,7 +66,7 @@ const after = {
       tpot: own > 1 ? (event.at - ttft) / (own - 1) : null,
     }
   },
-  decoded: (state, event) => ({ decoded: state.decoded + 1, ...kv(event) }),
+  decoded: (state, event) => ({ decoded: state.decoded + 1 + event.accepted, ...kv(event) }),
   forgot: (state, event) => ({ ...kv(event), forgotten: state.forgotten + event.positions.length }),
   wrote: (state, event) => ({ text: state.text + event.text, held: 0 }),
   finished: (state, event) => ({ phase: 'done', reason: event.reason }),

@@ -145,11 +145,16 @@ const index = {
     let mark = a
     const layers = event.layer_seconds.map((seconds) => ({ a: mark, b: (mark += seconds) }))
     trace.steps.push({ ...event, a, b: event.at, layers })
+    // Words that were guessed and kept came in the same pass: steps that took no time of their own.
+    const over = { a: event.at, b: event.at }
+    for (let more = 1; more <= event.accepted; more++)
+      trace.steps.push({ ...event, ...over, position: event.position + more, layers: layers.map(() => over), drafted: true })
     const keys = bytesOf(event.key_norms)
     const values = bytesOf(event.value_norms)
+    const count = 1 + event.accepted
     for (let layer = 0; layer < trace.layers; layer++) {
-      trace.keys.put(layer, event.position, keys.subarray(layer, layer + 1))
-      trace.values.put(layer, event.position, values.subarray(layer, layer + 1))
+      trace.keys.put(layer, event.position, keys.subarray(layer * count, (layer + 1) * count))
+      trace.values.put(layer, event.position, values.subarray(layer * count, (layer + 1) * count))
     }
   },
 

@@ -1,6 +1,7 @@
 /** The scratch paper while one token passes: a row per layer, a column per position, and the time each layer took. */
 
 const [TIMES, GAP, FOOT] = [0.2, 8, 18] // share of the width for the times; pixels between; pixels for the words below
+const LEAST = 3 // pixels of a mark
 
 /**
  * Draws the pass as it stands after `done` layers (a fraction: the last one is under way).
@@ -54,14 +55,14 @@ function paper(pen, pass, done, look, left, row) {
   pen.fillRect(edge(pass.prompt, positions, left) - 1, 0, 1, row * layers)
 }
 
-/** Each pixel shows the largest weight of the positions it stands for. */
+/** Each pixel shows the largest weight of the positions it stands for; a mark is wide enough to be seen. */
 function highlight(pen, { reads, positions }, layer, weights, look, left, top, high, hideSink) {
   weights.fill(0)
   const base = layer * reads.columns
   for (let at = hideSink ? 1 : 0; at < reads.columns; at++) {
     const value = reads.data[base + at] / 255
     if (!value) continue
-    const [from, to] = [edge(at, positions, left), Math.max(edge(at, positions, left) + 1, edge(at + 1, positions, left))]
+    const [from, to] = [edge(at, positions, left), Math.max(edge(at, positions, left) + LEAST, edge(at + 1, positions, left))]
     for (let x = from; x < to && x < left; x++) weights[x] = Math.max(weights[x], value)
   }
   pen.fillStyle = look.mark
@@ -69,7 +70,7 @@ function highlight(pen, { reads, positions }, layer, weights, look, left, top, h
     let end = x + 1
     while (end < left && weights[end] === weights[x]) end++
     if (weights[x]) {
-      pen.globalAlpha = weights[x]
+      pen.globalAlpha = Math.sqrt(weights[x]) // weak looks are most of them, and would not be seen
       pen.fillRect(x, top, end - x, high)
     }
     x = end

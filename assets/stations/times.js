@@ -1,6 +1,7 @@
 /** Time per word over the run: bars to one scale, the reading band behind them, median and 95th percentile across. */
 import { el, fill, setText, tag } from '../scene/dom.js'
 import { duration, number, visible } from '../scene/text.js'
+import { ticks } from './heat.js'
 import { paceOf } from './loop.js'
 import { lengths } from './rates.js'
 
@@ -42,7 +43,8 @@ export class Times {
     setText(this.cut, beyond.length ? fill(words.times.cut, { n: beyond.length, time: time(pace.most) }) : '')
     const kinds = new Set(loop.words.filter((word) => word.gap !== null).map(kindOf))
     this.key.replaceChildren(...['own', 'cold', 'some_shared'].filter((name) => kinds.has(name)).map((name) =>
-      el('span', {}, el('i', { class: `swatch ${name}` }), words.times[name])))
+      el('span', {}, el('i', { class: `swatch ${name}` }), words.times[name])),
+    el('span', {}, el('i', { class: 'swatch pace' }), words.times.band))
   }
 
   bars(top) {
@@ -65,10 +67,10 @@ export class Times {
     const { words } = this.desk
     const up = (seconds) => `${(100 * seconds) / top}%`
     const line = (name, seconds) => el('div', { class: `line ${name}`, style: `bottom: ${up(seconds)}` }, el('span', {}, words.times[name]))
-    this.plot.prepend(el('div', { class: 'band', style: `bottom: ${up(BAND[0])}; height: ${up(BAND[1] - BAND[0])}` }, el('span', {}, words.times.band)))
+    const band = `${1000 * BAND[0]}–${1000 * BAND[1]} ms`
+    this.plot.append(el('div', { class: 'band', style: `bottom: ${up(BAND[0])}; height: ${up(BAND[1] - BAND[0])}` }, el('span', {}, band)))
     this.plot.append(line('median', pace.median), ...(pace.p95 - pace.median > 0.09 * top ? [line('p95', pace.p95)] : []))
-    const ticks = [0.25, 0.5, 0.75, 1].map((share) => step(top) * Math.round((share * top) / step(top))).filter((at, i, all) => at > 0 && at <= top && all.indexOf(at) === i)
-    this.scale.replaceChildren(...ticks.map((at) => el('span', { style: `bottom: ${up(at)}` }, `${number(1000 * at)} ms`)))
+    this.scale.replaceChildren(...ticks(0, 1000 * top, 5).map((at) => el('span', { style: `bottom: ${up(at / 1000)}` }, `${number(at)} ms`)))
   }
 
   histogram(pace, top) {
@@ -89,5 +91,3 @@ export class Times {
 }
 
 export const kindOf = (word) => (word.cold ? 'cold' : word.step?.together > 1 ? 'some_shared' : 'own')
-
-const step = (top) => (top > 1 ? 0.1 : top > 0.2 ? 0.05 : 0.01)

@@ -224,5 +224,6 @@ function diverging(look) {
   const middle = channels(look.pad)
   const below = ramp(middle, channels(look.decode))
   const above = ramp(middle, channels(look.prefill))
-  return Uint32Array.from({ length: 2 * FULL + 1 }, (_, index) => (index < FULL ? below[2 * (FULL - index)] : above[2 * (index - FULL)]))
+  const strength = (index) => Math.round((255 * Math.abs(index - FULL)) / FULL)
+  return Uint32Array.from({ length: 2 * FULL + 1 }, (_, index) => (index < FULL ? below : above)[strength(index)])
 }

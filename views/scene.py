@@ -12,7 +12,7 @@ import streamlit as st
 
 from engine.catalogue import MODELS
 from engine.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
-from views import lessons, place, site
+from views import lessons, place, site, ways
 from views.words import area, say
 
 _KEY = "scene"
@@ -26,9 +26,7 @@ _scene = st.components.v2.component(
 def show(run: str) -> None:
     """Mount the scene, playing `run`; a run that a person starts in it becomes the page's run."""
     result = _scene(key=_KEY, data=payload(run), on_run_change=_follow, on_page_change=lambda: None)
-    pages = site.pages()
-    if result.page and result.page["name"] in pages:
-        st.switch_page(pages[result.page["name"]], query_params=place.parse(result.page["query"]).query())
+    ways.go(result.page)
 
 
 def payload(run: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from views import desk, lessons, place
+from views import desk, lessons, place, ways
 from views.words import area, say
 
 _station = st.components.v2.component(
@@ -40,12 +40,14 @@ def show(name: str, more: Mapping[str, Any] | None = None, both: bool = False) -
         chosen = place.parse(st.session_state[name].pair)
         place.go(place.Place(run=chosen.run, beside=chosen.beside, lang=place.here().lang))
 
-    _station(
+    result = _station(
         key=name,
         data={**payload(name, run, beside), **(more or {})},
         on_run_change=follow,
         on_pair_change=compare,
+        on_page_change=lambda: None,
     )
+    ways.go(result.page)
 
 
 def payload(name: str, run: str, beside: str | None = None) -> dict[str, Any]:

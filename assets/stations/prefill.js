@@ -13,6 +13,8 @@ import { Chips } from './chips.js'
 import { Experiment } from './experiment.js'
 import { Ranking, Small } from './heads.js'
 import { Pass } from './pass.js'
+import { Lengths } from './lengths.js'
+import { Off } from './off.js'
 import { mountStation } from './station.js'
 import { WordOne } from './word_one.js'
 
@@ -33,6 +35,8 @@ class Prefill {
     this.pass = el('div')
     this.looks = el('div')
     this.first = el('div')
+    this.heads = el('div')
+    this.length = el('div')
     this.experiment = new Experiment({
       words, errors: this.options.errors, base: this.options.base ?? '', lang: this.options.lang, papers: this.options.papers,
       onOpen: (run) => this.options.onRun(run),
@@ -45,7 +49,9 @@ class Prefill {
       part('pass', this.pass),
       part('map', el('p', {}, words.map.lead), this.looks),
       part('why', ...['mean', 'sink', 'causal'].map((name) => el('p', {}, words.why[name])), this.experiment.root),
-      part('word', this.first))
+      part('off', this.heads),
+      part('word', this.first),
+      part('length', this.length))
   }
 
   close() {
@@ -117,8 +123,7 @@ class Prefill {
   }
 
   /** The same paper once more, here: its notes are kept, so every row can be looked at. */
-  async again() {
-    const { settings } = this.events.find((event) => event.type === 'started')
+  async again({ fork, ...settings } = this.events.find((event) => event.type === 'started').settings) {
     try {
       const { id } = await this.station.ask('runs', { ...settings, owner: owner(), keep: true })
       this.options.onRun(id)
@@ -154,7 +159,27 @@ class Prefill {
     this.looks.replaceChildren(this.controls(), el('div', { class: 'twin' }, this.explorer.root, beside),
       el('h3', {}, words.small.title), el('p', {}, words.small.lead), this.small.root)
     this.first.replaceChildren(new WordOne(desk).root)
+    this.more(started, chose[0].at)
     this.choose({ row: desk.choice.row })
+  }
+
+  /** What can be tried with this very paper: heads switched off, and its beginnings read. */
+  more(started, ttft) {
+    const { words, desk, options, summary } = this
+    const { base = '', lang, errors, run, scene, examples } = options
+    const recorded = Boolean(summary?.recorded)
+    const common = { words, scene, base, lang, errors, run, recorded, settings: started.settings }
+    this.off = new Off({
+      ...common, facts: started.facts, events: this.events, choice: desk.choice, ranking: this.ranking, onPage: (page) => options.onPage(page),
+    })
+    this.heads.replaceChildren(this.off.root)
+    const long = examples.find((example) => example.id === 'long-paper')?.settings
+    this.lengths = new Lengths({
+      ...common, api: this.api, prompt: desk.prompt, ttft: recorded || !started.prompt.length ? null : ttft,
+      onLong: long && long.prompt !== started.settings.prompt ? () => this.again(long) : null,
+    })
+    this.length.replaceChildren(this.lengths.root)
+    this.parts.push(this.off, this.lengths)
   }
 
   /** Where to look first: as the address says, as the example wants, as the run's own copying head. */
@@ -203,11 +228,12 @@ class Prefill {
     this.choosers[1].value = head ?? 'mean'
     if ('layer' in change || 'head' in change) this.options.onMoment({ run: this.options.run, at: this.options.moment?.at, layer, head })
     if ('row' in change) {
-      this.ranking.show()
+      this.ranking.show().then(() => this.off.draw())
       this.explorer.reveal(row, column ?? 0)
     }
     this.ranking.mark()
     this.small.mark()
+    this.off.draw()
     this.explorer.show()
     this.showRow()
   }

@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 from engine.words import say
 from tests.e2e.conftest import App
 from tests.e2e.stations import LONG, until
+from views import lessons
 
 Visit = Callable[..., Page]
 ORANGE = {"prompt": "The orange fell off the table because it was too round.", "mode": "raw", "max_new_tokens": 8}
@@ -288,3 +289,89 @@ def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: 
     page = at(visit, app, failed, f"&lang={lang}")
     until(page, "[data-state]", "d.state === 'failed'")
     assert "8191" in page.locator("[data-state]").inner_text()
+
+
+ANNA = {
+    "prompt": "Anna's cat is called Luna. Her dog is called Max. What is the name of Anna's cat?",
+    "max_new_tokens": 16,
+}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_heads_are_switched_off_and_the_paper_sat_again(app: App, visit: Visit, lang: str) -> None:
+    run = sit(app, **ANNA)
+    page = at(visit, app, run, f"&lang={lang}&layer=23&head=1")
+    page.wait_for_selector("[data-do=off-go]", timeout=LONG)
+    assert page.locator("[data-do=off-go]").is_disabled(), "no head is off yet"
+    page.locator("[data-do=off-shown]").click()
+    page.locator("[data-do=off-random]").click()
+    off = {tuple(map(int, head.split("."))) for head in data(page, "[data-off]")["off"].split()}
+    assert (23, 1) in off and len(off) == 6
+    page.locator("[data-do=off-go]").click()
+    page.wait_for_selector("[data-part=off] [data-side=off]", timeout=LONG)
+    sides = [data(page, f"[data-part=off] [data-side={name}]")["run"] for name in ("all", "off")]
+    assert sides[0] == run
+    told = [app.lines(one) for one in sides]
+    started = next(event for event in told[1] if event["type"] == "started")
+    assert {tuple(head) for head in started["settings"]["heads_off"]} == off
+    answers = page.locator("[data-part=off] [data-answer]").evaluate_all("(all) => all.map((e) => e.dataset.answer)")
+    assert answers == [app.ask(f"/api/runs/{one}")["output_text"] for one in sides]
+    ids = [[event["token"]["id"] for event in one if event["type"] == "chose"] for one in told]
+    assert data(page, "[data-changed]")["changed"] == str(ids[0] != ids[1]).lower()
+    page.locator("[data-do=off-compare]").click()
+    page.wait_for_url("**/compare?**")
+    page.wait_for_selector("tr[data-row=set_heads_off]", timeout=LONG)
+    assert f"run={run}" in page.url and f"beside={sides[1]}" in page.url
+
+
+def test_a_recorded_paper_is_first_sat_here_with_all_heads(app: App, visit: Visit) -> None:
+    page = at(visit, app, "open-book", "&layer=0&head=0")
+    page.locator("[data-do=off-shown]").click()
+    page.locator("[data-do=off-go]").click()
+    page.wait_for_selector("[data-part=off] [data-side=off]", timeout=LONG)
+    plain = data(page, "[data-part=off] [data-side=all]")["run"]
+    started = next(event for event in app.lines(plain) if event["type"] == "started")
+    assert plain != "open-book" and started["settings"]["heads_off"] == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_wait_for_a_paper_of_any_length_is_really_measured(app: App, visit: Visit, lang: str) -> None:
+    run = sit(app, **ANNA)
+    replies: list[Any] = []
+    page = at(visit, app, run, f"&lang={lang}")
+    page.on("response", lambda reply: replies.append(reply) if "/beginning?" in reply.url else None)
+    page.locator("[data-do=length]").click()
+    until(page, "[data-length]", "d.length === '4'")
+    points = [reply.json() for reply in replies if reply.ok]
+    rows = page.locator("tr[data-tokens]").evaluate_all("(rows) => rows.map((row) => ({...row.dataset}))")
+    assert [int(row["tokens"]) for row in rows] == [point["tokens"] for point in points] == [8, 16, 32, 52]
+    assert [float(row["middle"]) for row in rows] == pytest.approx([point["middle"] for point in points])
+    for point in points:
+        assert point["source"] == "measured" and min(point["seconds"]) > 0
+        assert point["flops"] > 2 * 100e6 * point["tokens"], "each token goes through a hundred million weights"
+    assert [float(row["curve"]) for row in rows] == pytest.approx(curve(points), rel=1e-6)
+    assert page.locator("[data-part=length] svg circle").count() == 4
+
+
+def curve(points: list[dict[str, Any]]) -> list[float]:
+    """Seconds = fixed + slope x FLOPs by least squares of relative differences, with nothing less than nothing."""
+    import numpy as np
+
+    seconds, flops = (np.array([float(point[name]) for point in points]) for name in ("middle", "flops"))
+    (fixed, slope), *_ = np.linalg.lstsq(np.stack([1 / seconds, flops / seconds], 1), np.ones(len(points)), rcond=None)
+    if fixed < 0:
+        fixed, slope = 0.0, float((flops / seconds).sum() / ((flops / seconds) ** 2).sum())
+    return list(fixed + slope * flops)
+
+
+def test_measuring_can_be_stopped_and_a_recording_says_why_it_cannot_be_measured(app: App, visit: Visit) -> None:
+    long = next(one for one in lessons.examples("en") if one["id"] == "long-paper")["settings"]
+    run = sit(app, **{**long, "max_new_tokens": 1})
+    page = at(visit, app, run)
+    page.locator("[data-do=length]").click()
+    page.locator("[data-do=length-stop]").click()
+    expect(page.locator("[data-do=length]")).to_be_enabled(timeout=LONG)
+    assert int(data(page, "[data-length]")["length"]) < 7
+    page = at(visit, app, "open-book")
+    page.locator("[data-do=length]").click()
+    expect(page.get_by_text(say("errors.not_kept", "en"))).to_be_visible()

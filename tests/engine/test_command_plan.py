@@ -62,7 +62,7 @@ def test_the_bundled_model_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
     shown = planned(capsys, "--context", "1000", "--batch", "3", "--dtype", "float32")
     assert shown["weights_bytes"] == 4 * 134_515_008
     assert shown["kv_bytes"] == 3 * 1000 * 30 * 3 * (64 + 64) * 4
-    assert shown["activation_bytes"] == 3 * 1000 * (2 * 576 + 3 * 1536) * 4
+    assert shown["activation_bytes"] == 3 * 1000 * (4 * 576 + 3 * 1536) * 4
     assert shown["differs"] == []
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from engine.beginnings import beginning
 from engine.choices import choice, reads
 from engine.explore import heads_for_pair, logit_lens, sampled_rows
+from engine.labs.jobs import lab_piece, lab_plan
 from engine.lens import quantise
 from engine.looks import FULL, Looks
 from engine.machine import peak
@@ -92,4 +93,6 @@ JOBS: dict[str, Job] = {
     "beginning": beginning,
     "tokenise": tokenise,
     "vocabulary": vocabulary,
+    "lab_plan": lab_plan,
+    "lab_piece": lab_piece,
 }

@@ -24,6 +24,7 @@ from service.core import Service
 from service.errors import as_json, language, response
 from service.explore import Layer, Row, add_explore
 from service.guard import Guard
+from service.labs import add_labs
 from service.measures import add_measures
 from service.notes import add_notes
 from service.pieces import add_pieces
@@ -70,7 +71,7 @@ def create(service: Service, lan: bool = False) -> Guard:
     add_explore(app, service)
     add_beginnings(app, service)
     add_notes(app, service)
-    add_measures(app, service)
+    add_labs(app, service, add_measures(app, service))
     add_pieces(app, service)
     _add_rest(app, service)
     _add_errors(app)

@@ -16,7 +16,7 @@ from typing import Any
 
 MAX_RESULTS = 400
 """Of one subject; the oldest go first."""
-MAX_SUBJECTS = 64
+MAX_SUBJECTS = 256
 MAX_BYTES = 2**22
 """A file that is larger was not written here."""
 

@@ -1,5 +1,5 @@
 """Routes that measure this machine and keep what they find (`docs/api.md`): its peaks, decode in batches, the parts of
-a pass, and how long people wait.
+a pass, how long people wait, and the pieces of the remedies' labs.
 
 One piece at a time, over all people: two measurements side by side would measure each other. Each piece is short, and
 whoever asked can go away: a piece that has not begun is then not begun.
@@ -16,12 +16,15 @@ from fastapi import FastAPI, Request
 from pydantic import ConfigDict, TypeAdapter
 
 from engine import machine
+from engine.fit import fit
+from engine.labs.base import Lab
+from engine.labs.jobs import known
 from engine.settings import Refusal
 from engine.trace import Decoded, Facts, Prefilled, Trace, itl
 from service.body import parse
 from service.core import Service
 from service.costs import BATCHES, config_of, costs_of
-from service.kept import Kept
+from service.kept import Kept, Results
 
 SECONDS = 120.0
 """Patience for one piece. A batch of 32 on a busy machine takes a while, and a long paper's pass."""
@@ -32,14 +35,16 @@ LOOK = 0.25
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
     """`peak`: `name`, a shape of the plan, and `model`. `batch`: `run` and `batch`. `parts`: `run` and `stage`. `wait`:
-    `run`, a finished one whose own times are kept."""
+    `run`, a finished one whose own times are kept. `lab`: `lab` and `piece`, of the lab's plan, and `model`."""
 
-    kind: Literal["peak", "batch", "parts", "wait"]
+    kind: Literal["peak", "batch", "parts", "wait", "lab"]
     model: str = ""
     run: str = ""
     name: str = ""
     batch: int = 0
     stage: Literal["", "prefill", "decode"] = ""
+    lab: str = ""
+    piece: str = ""
 
 
 MeasureRequest.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
@@ -47,7 +52,7 @@ _REQUEST = TypeAdapter(MeasureRequest)
 _SCHEMA = {"requestBody": {"required": True, "content": {"application/json": {"schema": _REQUEST.json_schema()}}}}
 
 
-def add_measures(app: FastAPI, service: Service) -> None:
+def add_measures(app: FastAPI, service: Service) -> Measures:
     measures = Measures(service)
 
     @app.get("/runs/{run_id}/costs")
@@ -73,6 +78,8 @@ def add_measures(app: FastAPI, service: Service) -> None:
                 work.cancel()
         return await work
 
+    return measures
+
 
 class Measures:
     """Belongs to the event loop; files are read and written in threads."""
@@ -91,9 +98,20 @@ class Measures:
         )
         plan = [{"name": shape.name, "kind": shape.kind, "flops": shape.flops} for shape in machine.plan(facts.device)]
         return {
-            "model": model, "machine": _subject(facts), "plan": plan, "batches": list(BATCHES),
-            "results": {**peaks, **model_results},
+            "model": model, "machine": _subject(facts), "context": facts.context, "plan": plan,
+            "batches": list(BATCHES), "results": {**peaks, **model_results}, "fits": fits_of(model_results),
         }  # fmt: skip
+
+    def subject(self, model: str) -> dict[str, Any]:
+        """What the results of a loaded model depend on. Raises as `facts`."""
+        return _subject(self.facts(model))
+
+    async def lab_results(self, lab: Lab, model: str) -> Results:
+        """What was measured of a lab with a loaded model. Raises as `facts`."""
+        return await asyncio.to_thread(self._kept.read, self._lab(lab, model))
+
+    def _lab(self, lab: Lab, model: str) -> dict[str, Any]:
+        return {**self.subject(model), "lab": lab.name, "version": lab.version}
 
     def facts(self, model: str) -> Facts:
         """Of a model that is loaded. One that only has to be loaded is, for the next time.
@@ -126,6 +144,11 @@ class Measures:
             facts = self.facts(model)
             result = await ask("peak", {"model": model, "name": asked.name}, SECONDS)
             return machine.identity(facts), f"peak/{asked.name}", result
+        if asked.kind == "lab":
+            lab, model = known(asked.lab), asked.model or self._service.models.default
+            subject = self._lab(lab, model)
+            result = await ask("lab_piece", {"model": model, "lab": lab.name, "piece": asked.piece}, SECONDS)
+            return subject, asked.piece, result
         trace = await _trace(self._service, asked.run)
         facts = self._here(trace)
         if asked.kind == "wait":
@@ -167,6 +190,26 @@ def wait_of(trace: Trace) -> dict[str, Any]:
         "passes": len(passes), "itl": list(gaps), "contexts": [event.position + 1 for event in steps],
         "tpot": trace.tpot, "middle": median(gaps) if gaps else None, "queued": started.at, "cold": started.cold,
         "together": max((event.together for event in steps), default=1),
+    }  # fmt: skip
+
+
+def fits_of(results: Results) -> dict[str, Any]:
+    """Curves through what was kept of waiting, a + b n + c n² by least squares: `ttft` over the prompt's tokens, `tpot`
+    (the middle gap) over the positions seen. None with fewer than four lengths; each `{"a", "b", "c", "spread",
+    "points": [(n, seconds), …], "residuals": seconds above the curve, in the same order}`."""
+    kept = [result for name, result in results.items() if name.startswith("wait/")]
+    waits = sorted((one["prompt"], one["ttft"]) for one in kept)
+    gaps = sorted((mean(one["contexts"]), one["middle"]) for one in kept if one["middle"] is not None)
+    return {"ttft": _fitted(waits), "tpot": _fitted(gaps)}
+
+
+def _fitted(points: list[tuple[float, float]]) -> dict[str, Any] | None:
+    if len({n for n, _ in points}) < 4:
+        return None
+    found = fit(points)
+    return {
+        "a": found.a, "b": found.b, "c": found.c, "spread": found.spread, "points": points,
+        "residuals": list(found.residuals),
     }  # fmt: skip
 
 

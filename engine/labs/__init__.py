@@ -1,0 +1,10 @@
+"""The remedies' measurements: one module per lab, named as its page. See `engine.labs.base`."""
+
+from __future__ import annotations
+
+from engine.labs.base import Lab
+
+_ALL: tuple[Lab, ...] = ()
+"""In the order of the pages. A new lab is its import above and one object here."""
+
+LABS: dict[str, Lab] = {lab.name: lab for lab in _ALL}

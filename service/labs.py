@@ -1,0 +1,58 @@
+"""Routes that tell of the remedies (`docs/api.md`): what there is to measure, what was, and the figures that follow.
+
+A piece is measured by `POST /api/measures` (`service.measures`), one at a time over all people. What was kept and its
+figures need no engine beyond the facts of a loaded model, so they are told while the engine measures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import FastAPI
+
+from engine.labs import LABS
+from engine.labs.base import Lab
+from engine.labs.jobs import known
+from service.core import Service
+from service.measures import Measures
+
+
+def add_labs(app: FastAPI, service: Service, measures: Measures) -> None:
+    plans: dict[tuple[str, str], list[dict[str, Any]]] = {}
+
+    async def plan(lab: Lab, model: str) -> list[dict[str, Any]]:
+        """What there is to measure: the engine says it once for a model."""
+        key = (lab.name, measures.facts(model).weights_sha256 + model)
+        if key not in plans:
+            plans[key] = await service.jobs.ask("lab_plan", {"model": model, "lab": lab.name})
+        return plans[key]
+
+    @app.get("/labs")
+    async def list_labs(model: str = "") -> dict[str, Any]:
+        """The remedies that can be measured, and what each gained on this machine."""
+        model = model or service.models.default
+        kept = {name: await measures.lab_results(lab, model) for name, lab in LABS.items()}
+        return {"model": model, "labs": [summary(lab, kept[name]) for name, lab in LABS.items()]}
+
+    @app.get("/labs/{name}")
+    async def show_lab(name: str, model: str = "") -> dict[str, Any]:
+        """What one remedy's page shows."""
+        lab, model = known(name), model or service.models.default
+        pieces, results = await plan(lab, model), await measures.lab_results(lab, model)
+        figures = await asyncio.to_thread(lab.figures, results)
+        runs = {key: asdict(settings) for key, settings in lab.runs().items()}
+        return {
+            "name": name, "stage": lab.stage, "model": model, "machine": measures.subject(model), "plan": pieces,
+            "results": results, "figures": figures, "runs": runs,
+        }  # fmt: skip
+
+
+def summary(lab: Lab, results: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """One line of the entry page: `gained` is None while too little was measured to say."""
+    return {
+        "name": lab.name, "stage": lab.stage, "measured": len(results),
+        "taken": max((one["taken"] for one in results.values()), default=None),
+        "gained": lab.figures(results).get("gained"),
+    }  # fmt: skip

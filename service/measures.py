@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 from typing import Any, Literal
 
 from fastapi import FastAPI, Request

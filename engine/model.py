@@ -18,7 +18,7 @@ import transformers
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from engine import tap
+from engine import fuse, tap
 from engine.cache import RunCache, Shape
 from engine.device import choose_device, choose_dtype, device_name
 from engine.settings import Refusal
@@ -144,13 +144,17 @@ def _check_windows(config: Any, windows: list[int], name: str) -> None:
 def probe(network: PreTrainedModel, shape: Shape, name: str) -> tuple[list[int], list[float]]:
     """Run nine tokens with the library's eager attention and with ours. Returns each layer's window and scaling.
 
+    In between the network is arranged (`engine.fuse`), so what that changed is compared as well.
+
     Raises `Refusal`: `tap_unsupported` with the name of what is not honoured, when the model does not go through the
     attention interface in every layer, passes something unknown to it, or gives other logits with ours.
     """
     ids = (torch.arange(9, device=shape.device) * 7 + 3)[None] % int(network.config.get_text_config().vocab_size)
     try:
         network.set_attn_implementation("eager")
-        expected = network(input_ids=ids, use_cache=False).logits[0, -1].float()
+        with fuse.watched(network) as siblings:
+            expected = network(input_ids=ids, use_cache=False).logits[0, -1].float()
+        fuse.arrange(network, siblings)
         network.set_attn_implementation(tap.NAME)
         one = tap.Pass([RunCache(shape, 9)], 9, probing=True)
         positions = torch.arange(9, device=shape.device)[None]

@@ -137,6 +137,14 @@ def timed(once: Callable[[], Any], device: torch.device, now: Callable[[], float
     return seconds
 
 
+def vector_rate(dtype: torch.dtype, device: torch.device) -> float:
+    """Bytes a second that the product of one row with a matrix in memory reads, by the fastest of torch's ways."""
+    works = [_work(shape, dtype, device) for shape in READS[:2]]
+    size, (matrix, row) = _matrix(dtype, device)
+    works.append((size, lambda: matrix.mv(row[0])))
+    return max(work / min(timed(once, device)) for work, once in works)
+
+
 def _work(shape: Shape, dtype: torch.dtype, device: torch.device) -> tuple[int, Callable[[], Tensor]]:
     """What one repetition does, in FLOPs or bytes, and the doing of it."""
     import torch
@@ -147,13 +155,17 @@ def _work(shape: Shape, dtype: torch.dtype, device: torch.device) -> tuple[int, 
         weights = _numbers(shape.columns * shape.inner, dtype, device).view(shape.columns, shape.inner)
         return shape.flops, lambda: linear(activations, weights)
     dtype = dtype if shape.name == "matvec" else torch.float32
-    side = int((array_bytes() / dtype.itemsize) ** 0.5)
-    matrix = _numbers(side * side, dtype, device).view(side, side)
-    row = _numbers(side, dtype, device)[None]
-    size = matrix.numel() * dtype.itemsize
+    size, (matrix, row) = _matrix(dtype, device)
     if shape.name == "sum":
         return size, matrix.sum
     return size, (lambda: linear(row, matrix)) if shape.name == "matvec" else (lambda: row @ matrix)
+
+
+def _matrix(dtype: torch.dtype, device: torch.device) -> tuple[int, tuple[Tensor, Tensor]]:
+    """A matrix that no cache holds, its bytes first, and a row for it."""
+    side = int((array_bytes() / dtype.itemsize) ** 0.5)
+    matrix = _numbers(side * side, dtype, device).view(side, side)
+    return matrix.nbytes, (matrix, _numbers(side, dtype, device)[None])
 
 
 def _numbers(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:

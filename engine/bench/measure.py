@@ -9,17 +9,20 @@ from os import cpu_count
 from statistics import median
 from typing import Any
 
+from engine import cost, machine
+from engine.architecture import Architecture, read
 from engine.bench.papers import paper
 from engine.bench.quiet import Elsewhere, free_bytes, load_average, undisturbed
 from engine.bench.sides import Library, Ours, Timing, map_bytes
 from engine.codec import plain
+from engine.formats import cache_format, weight_format
 from engine.model import LanguageModel
 
 TOGETHER = 30
 """Exams in a class."""
 
 RATIOS = {"decode_vs_generate": False, "ttft_vs_generate": False, "ttft_vs_eager": False,
-          "attention_bytes_vs_maps": False, "batch30_vs_alone": True}  # fmt: skip
+          "attention_bytes_vs_maps": False, "batch30_vs_alone": True, "bandwidth_share": True}  # fmt: skip
 """Every ratio, and whether more is better."""
 
 Progress = Callable[[str, int], None]
@@ -42,7 +45,11 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a bench came to. `ratios[name][prompt tokens]` are ratios of medians; `spreads` hold, for those of times,
-    the lowest and the highest ratio of two neighbouring measurements."""
+    the lowest and the highest ratio of two neighbouring measurements.
+
+    `bandwidth_share` is what ours reads a second while it writes (the bytes of weights and KV cache that a step must
+    read, `engine.cost.moved`, over its median time) as a share of what a product of one row with a matrix reads here.
+    """
 
     ratios: dict[str, dict[str, float]]
     spreads: dict[str, dict[str, tuple[float, float]]]
@@ -99,11 +106,14 @@ class Bench:
     ) -> None:  # fmt: skip
         self._model, self._library, self._ours = model, library, Ours(model)
         self._rounds, self._tokens, self._progress = rounds, tokens, progress
+        self._architecture: Architecture = read(model.network.config.to_dict())
+        self._vector_rate = 0.0
         self._report = Report({name: {} for name in RATIOS}, {name: {} for name in RATIOS})
 
     def run(self, lengths: Sequence[int]) -> Report:
         """Everything, at each of `lengths` prompt tokens; the class of thirty around the shortest."""
         elsewhere, load = Elsewhere(), load_average()
+        self._vector_rate = machine.vector_rate(self._model.shape.dtype, self._model.shape.device)
         for length in lengths:
             self._against_generate(length)
             self._against_eager(length)
@@ -114,6 +124,7 @@ class Bench:
             date=datetime.now(UTC).isoformat(timespec="seconds"),
             load_average=load,
             busy_elsewhere=elsewhere.cores,
+            vector_bytes_per_second=self._vector_rate,
         )
         return self._report
 
@@ -130,9 +141,20 @@ class Bench:
         )
         for what, seconds in (("ttft", _ttft), ("decode", _gap)):
             self._compare(f"{what}_vs_generate", what, length, timings, seconds)
+        gaps = [_gap(timing) for timing in timings["ours"]]
+        shares = [self._read(length) / gap / self._vector_rate for gap in (median(gaps), max(gaps), min(gaps))]
+        self._report.ratios["bandwidth_share"][str(length)] = shares[0]
+        self._report.spreads["bandwidth_share"][str(length)] = (shares[1], shares[2])
         kept, maps = timings["ours"][0].kept_bytes, map_bytes(self._model.facts, length, self._tokens)
         self._report.attention_bytes[str(length)] = {"ours": kept, "maps": maps}
         self._report.ratios["attention_bytes_vs_maps"][str(length)] = kept / maps
+
+    def _read(self, length: int) -> int:
+        """Bytes that the middle one of an answer's steps must read."""
+        dtype = self._model.facts.dtype
+        middle = length + self._tokens // 2
+        moved = cost.moved(self._architecture, 1, middle, weight_format(dtype), cache_format(dtype))
+        return moved.weights + moved.cache_read
 
     def _against_eager(self, length: int) -> None:
         # Eager attention holds scores, fp32 softmax and result of a layer besides the maps it keeps: twice is ample.

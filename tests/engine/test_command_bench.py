@@ -74,6 +74,17 @@ def test_ratios_are_those_of_the_rows_medians(report: dict[str, Any]) -> None:
     assert report["ratios"]["batch30_vs_alone"]["16"] == pytest.approx(ratio)
 
 
+def test_the_bandwidth_share_is_what_a_step_reads_in_its_time(report: dict[str, Any], model: LanguageModel) -> None:
+    network = model.network
+    embedding = network.get_input_embeddings().weight
+    weights = sum(parameter.nbytes for parameter in network.parameters()) - embedding.nbytes + embedding[0].nbytes
+    for length in LENGTHS:
+        read = weights + (length + 4) * model.facts.kv_bytes_per_token  # the middle one of eight steps
+        rate = read / (rows(report, "decode", length)["ours"]["median_ms"] / 1000)
+        share = rate / report["machine"]["vector_bytes_per_second"]
+        assert report["ratios"]["bandwidth_share"][str(length)] == pytest.approx(share)
+
+
 def test_spreads_hold_their_medians(report: dict[str, Any]) -> None:
     for row in report["rows"]:
         assert 0 < row["low_ms"] <= row["median_ms"] <= row["high_ms"]

@@ -40,7 +40,7 @@ def decode_batch(engine: EngineProcess, run: str, batch: int) -> dict[str, Any]:
 
     `{"batch", "prompt", "contexts": positions each copy sees in each step, "seconds": of each step's forward pass,
     "best", "middle", "active", "busy"}` (see `engine.machine.Peak`). Raises `Refusal`: `not_kept`, `unfinished` while
-    the prompt is read, `no_batch`, `batch_too_large`, and those of `EngineProcess.give_way`.
+    the prompt is read, `keeping_not_timed`, `no_batch`, `batch_too_large`, and those of `EngineProcess.give_way`.
     """
     if batch not in BATCHES:
         raise Refusal("no_batch", least=BATCHES[0], most=BATCHES[-1])
@@ -49,7 +49,7 @@ def decode_batch(engine: EngineProcess, run: str, batch: int) -> dict[str, Any]:
     tokens = [[source.chosen[0]]] * batch
     elsewhere = Elsewhere()
     with undisturbed():
-        seconds, contexts = _steps(source.model, caches, tokens, engine.give_way)
+        seconds, contexts = _steps(source, caches, tokens, engine.give_way)
     return {
         "batch": batch, "prompt": len(source.ids), "contexts": contexts, "seconds": seconds,
         "best": min(seconds), "middle": median(seconds), "active": len(engine.active), "busy": elsewhere.cores,
@@ -57,15 +57,15 @@ def decode_batch(engine: EngineProcess, run: str, batch: int) -> dict[str, Any]:
 
 
 def _steps(
-    model: LanguageModel, caches: list[RunCache], tokens: list[list[int]], give_way: Callable[[], None]
+    source: Run, caches: list[RunCache], tokens: list[list[int]], give_way: Callable[[], None]
 ) -> tuple[list[float], list[int]]:
     seconds: list[float] = []
     contexts: list[int] = []
     room = caches[0].capacity - 1
-    _pass(model, caches, tokens)
+    _pass(source, caches, tokens)
     while caches[0].length < room and (len(seconds) < LEAST or (len(seconds) < MOST and sum(seconds) < SECONDS)):
         give_way()
-        seconds.append(_pass(model, caches, tokens))
+        seconds.append(_pass(source, caches, tokens))
         contexts.append(caches[0].length)
     return seconds, contexts
 
@@ -107,12 +107,14 @@ def parts(engine: EngineProcess, run: str, stage: str) -> dict[str, Any]:
 
 
 def _read(engine: EngineProcess, run: str) -> Run:
-    """A run whose prompt is read and whose notes are kept."""
+    """A run whose prompt is read and whose notes are kept, in the plain way."""
     found = engine.run(run)
     if found.cache is None:
         raise Refusal("not_kept")
     if not found.chosen:
         raise Refusal("unfinished")
+    if not found.settings.keeping.plain:  # its copies would be kept otherwise than it is
+        raise Refusal("keeping_not_timed")
     return found
 
 
@@ -132,11 +134,12 @@ def _copies(source: Run, batch: int, more: int) -> list[RunCache]:
 
 
 def _pass(
-    model: LanguageModel, caches: list[RunCache], ids: list[list[int]], give_way: Callable[[], None] | None = None
+    source: Run, caches: list[RunCache], ids: list[list[int]], give_way: Callable[[], None] | None = None
 ) -> float:
     """One forward pass as `engine.run` does it, choosing aside: its seconds, without those of giving way."""
-    one = Pass(caches, len(ids[0]), (lambda index, seconds: give_way()) if give_way else None)
-    model.forward(ids, one)
+    on_layer = (lambda index, seconds: give_way()) if give_way else None
+    one = Pass(caches, len(ids[0]), on_layer, ways=[source.way] * len(caches))
+    source.model.forward(ids, one)
     one.marks.mark()
     seconds = sum(one.marks.seconds())
     for cache in caches:
@@ -149,7 +152,7 @@ def _prefill_once(source: Run, give_way: Callable[[], None]) -> Callable[[], flo
 
     def once() -> float:
         cache.length = 0
-        return _pass(source.model, [cache], [source.ids], give_way if len(source.ids) > CHUNK else None)
+        return _pass(source, [cache], [source.ids], give_way if len(source.ids) > CHUNK else None)
 
     return once
 
@@ -159,7 +162,7 @@ def _decode_once(source: Run) -> Callable[[], float]:
 
     def once() -> float:
         cache.length = len(source.ids)
-        return _pass(source.model, [cache], [[source.chosen[0]]])
+        return _pass(source, [cache], [[source.chosen[0]]])
 
     return once
 

@@ -1,7 +1,7 @@
 /** Where a stage's work is and where its seconds go, by operation: the work computed, the seconds measured on a copy. */
 import { el, fill, tag } from '../scene/dom.js'
 import { number } from '../scene/text.js'
-import { PARTS, share, si } from './stages_data.js'
+import { PARTS, joined, share, si } from './stages_data.js'
 
 export class Breakdown {
   constructor({ words, scene }) {
@@ -31,7 +31,7 @@ export class Breakdown {
   overhead({ calls, seconds, timed, busy }) {
     const { words } = this
     const said = fill(words.parts.calls, { calls: number(calls), each: number((1e6 * seconds) / calls, 0), plain: number(1000 * seconds, 1), timed: number(1000 * timed, 1) })
-    return busy > 0.1 ? `${said} ${fill(words.measure.busy, { cores: number(busy, 1) })}` : said
+    return joined([said, busy > 0.1 && fill(words.measuring.busy, { cores: number(busy, 1) })])
   }
 
   bar(stage, kind, values, parts, label, total, source) {

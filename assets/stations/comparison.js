@@ -1,7 +1,7 @@
 /** Prefill beside decode, row by row: what goes in, what is done, what it costs, and what people do about it. */
 import { el, fill, tag } from '../scene/dom.js'
 import { number } from '../scene/text.js'
-import { share, si, verdict } from './stages_data.js'
+import { joined, share, si, verdict } from './stages_data.js'
 
 const ms = (seconds) => `${number(1000 * seconds, seconds < 0.1 ? 1 : 0)} ms`
 
@@ -31,7 +31,7 @@ export class Comparison {
       this.said('remedy'),
     ]
     const body = rows.map((row) => row({ prefill, decode }))
-    const note = [peaks ? words.table.shares : words.table.no_shares, shared ? fill(words.table.shared, { n: shared }) : '', decode ? '' : words.table.no_decode].filter(Boolean).join(' ')
+    const note = joined([peaks ? words.table.shares : words.table.no_shares, shared ? fill(words.table.shared, { n: shared }) : '', decode ? '' : words.table.no_decode])
     this.root.replaceChildren(
       el('table', { class: 'comparison', 'data-comparison': true },
         el('thead', {}, el('tr', {}, el('th', {}), ...['prefill', 'decode'].map((stage) => el('th', { scope: 'col', class: stage }, words.stage[stage])))),

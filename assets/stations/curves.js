@@ -6,7 +6,7 @@
  */
 import { el, svg } from '../scene/dom.js'
 
-const EDGE = { left: 58, right: 14, top: 22, bottom: 40 }
+const EDGE = { left: 4.4, right: 1, top: 1.9, bottom: 3 } // in the letters' own size
 
 export class Curves {
   constructor({ label, across, up, name, high = 0.36 }) {
@@ -25,27 +25,28 @@ export class Curves {
     const width = this.root.clientWidth
     const all = this.series.flatMap(({ points }) => points)
     if (!width) return
-    const size = parseFloat(getComputedStyle(this.root).fontSize)
-    const height = Math.max(190, Math.min(22 * size, width * this.high))
+    const size = 0.82 * parseFloat(getComputedStyle(this.root).fontSize)
+    this.edge = Object.fromEntries(Object.entries(EDGE).map(([side, letters]) => [side, letters * size]))
+    const height = Math.max(190, Math.min(27 * size, width * this.high))
     const far = nice(Math.max(1e-9, ...all.map(([x]) => x)))
     // A band that lies far above everything measured would flatten the curve: it is left out of the scale.
     const tall = Math.max(1e-9, ...all.map(([, y]) => y))
     const top = nice(Math.max(tall, ...this.bands.map(({ to }) => to).filter((to) => to <= 2.5 * tall)))
-    const bottom = height - EDGE.bottom
-    const x = (value) => EDGE.left + (value / far.most) * (width - EDGE.left - EDGE.right)
-    const y = (value) => bottom - (value / top.most) * (bottom - EDGE.top)
+    const bottom = height - this.edge.bottom
+    const x = (value) => this.edge.left + (value / far.most) * (width - this.edge.left - this.edge.right)
+    const y = (value) => bottom - (value / top.most) * (bottom - this.edge.top)
     const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': this.label })
     for (const band of this.bands) picture.append(...this.band(band, y, top.most, width))
     for (let tick = 0; tick <= far.most * 1.0001; tick += far.step) {
-      picture.append(svg('text', { class: 'tick', x: x(tick), y: bottom + 16, 'text-anchor': 'middle' }, told(tick, far.step)))
+      picture.append(svg('text', { class: 'tick', x: x(tick), y: bottom + 1.3 * size, 'text-anchor': 'middle' }, told(tick, far.step)))
     }
     for (let tick = 0; tick <= top.most * 1.0001; tick += top.step) {
-      picture.append(svg('line', { class: 'grid', x1: EDGE.left, x2: width - EDGE.right, y1: y(tick), y2: y(tick) }),
-        svg('text', { class: 'tick', x: EDGE.left - 6, y: y(tick) + 4, 'text-anchor': 'end' }, told(tick, top.step)))
+      picture.append(svg('line', { class: 'grid', x1: this.edge.left, x2: width - this.edge.right, y1: y(tick), y2: y(tick) }),
+        svg('text', { class: 'tick', x: this.edge.left - 6, y: y(tick) + 4, 'text-anchor': 'end' }, told(tick, top.step)))
     }
     picture.append(
-      svg('text', { class: 'axis', x: (EDGE.left + width) / 2, y: height - 6, 'text-anchor': 'middle' }, this.across),
-      svg('text', { class: 'axis', x: 4, y: 12, 'text-anchor': 'start' }, this.up))
+      svg('text', { class: 'axis', x: (this.edge.left + width) / 2, y: height - 0.4 * size, 'text-anchor': 'middle' }, this.across),
+      svg('text', { class: 'axis', x: 4, y: size, 'text-anchor': 'start' }, this.up))
     for (const one of this.series) picture.append(this.line(one, x, y))
     this.root.replaceChildren(picture)
   }
@@ -53,8 +54,8 @@ export class Curves {
   band({ label, from, to, name }, y, most, width) {
     if (from >= most) return []
     const [high, low] = [y(Math.min(to, most)), y(from)]
-    return [svg('rect', { class: `band ${name}`, x: EDGE.left, width: width - EDGE.left - EDGE.right, y: high, height: low - high, 'data-band': name, 'data-from': from, 'data-to': to }),
-      svg('text', { class: 'band-name', x: width - EDGE.right - 4, y: Math.min(low - 4, high + 13), 'text-anchor': 'end' }, label)]
+    return [svg('rect', { class: `band ${name}`, x: this.edge.left, width: width - this.edge.left - this.edge.right, y: high, height: low - high, 'data-band': name, 'data-from': from, 'data-to': to }),
+      svg('text', { class: 'band-name', x: width - this.edge.right - 4, y: Math.min(low - 4, high + 13), 'text-anchor': 'end' }, label)]
   }
 
   line({ name, label, mark, points, line = true, dots = true }, x, y) {
@@ -64,8 +65,8 @@ export class Curves {
     if (dots) group.append(...places.map(([cx, cy]) => svg('circle', { cx, cy, r: 3.5 })))
     const last = places.at(-1)
     if (label && last) {
-      const left = last[0] > x(0) + 0.6 * (this.root.clientWidth - EDGE.left)
-      group.append(svg('text', { x: last[0] + (left ? -8 : 8), y: Math.max(EDGE.top + 4, last[1] - 8), 'text-anchor': left ? 'end' : 'start' }, label))
+      const left = last[0] > x(0) + 0.6 * (this.root.clientWidth - this.edge.left)
+      group.append(svg('text', { x: last[0] + (left ? -8 : 8), y: Math.max(this.edge.top + 4, last[1] - 8), 'text-anchor': left ? 'end' : 'start' }, label))
     }
     return group
   }

@@ -9,8 +9,8 @@ export class Measuring {
   constructor({ words, errors, base, lang, desk, label, again, name, onResult }) {
     Object.assign(this, { words, errors, base, lang, desk, label, again, onResult })
     this.start = button(label, () => this.run(), { class: 'pill main', 'data-do': name })
-    this.halt = button(words.measure.stop, () => this.stop(), { class: 'pill halt', 'data-do': `${name}-stop`, hidden: true })
-    this.bar = el('progress', { max: 1, value: 0, 'aria-label': words.measure.progress, hidden: true })
+    this.halt = button(words.measuring.stop, () => this.stop(), { class: 'pill halt', 'data-do': `${name}-stop`, hidden: true })
+    this.bar = el('progress', { max: 1, value: 0, 'aria-label': words.measuring.progress, hidden: true })
     this.told = el('p', { class: 'hint', 'aria-live': 'polite', 'data-measure': name })
     this.root = el('div', { class: 'measuring' }, el('div', { class: 'row' }, this.start, this.halt, this.bar), this.told)
     this.state('idle', '')
@@ -29,7 +29,7 @@ export class Measuring {
   }
 
   async run() {
-    if (this.desk.measuring) return this.state('failed', this.words.measure.other)
+    if (this.desk.measuring) return this.state('failed', this.words.measuring.other)
     const pieces = this.pieces()
     this.desk.measuring = this
     this.stopped = false
@@ -38,16 +38,16 @@ export class Measuring {
     try {
       for (const piece of pieces) {
         this.bar.value = done / pieces.length
-        this.state('running', fill(this.words.measure.going, { n: done + 1, of: pieces.length, what: this.words.measure.what[piece.kind] }))
+        this.state('running', fill(this.words.measuring.going, { n: done + 1, of: pieces.length, what: this.words.measuring.what[piece.kind] }))
         const { name, result } = await this.post(piece)
         if (this.stopped) break
         this.onResult(name, result)
         done += 1
       }
       const told = { n: done, of: pieces.length }
-      this.state(this.stopped ? 'stopped' : 'finished', fill(this.words.measure[this.stopped ? 'stopped' : 'finished'], told))
+      this.state(this.stopped ? 'stopped' : 'finished', fill(this.words.measuring[this.stopped ? 'stopped' : 'finished'], told))
     } catch (problem) {
-      if (this.stopped) this.state('stopped', fill(this.words.measure.stopped, { n: done, of: pieces.length }))
+      if (this.stopped) this.state('stopped', fill(this.words.measuring.stopped, { n: done, of: pieces.length }))
       else this.state('failed', problem.message || this.words.unreachable)
     }
     this.desk.measuring = null

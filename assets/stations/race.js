@@ -6,7 +6,7 @@ import { button, el, fill, setText, tag } from '../scene/dom.js'
 import { ServiceSource, ask } from '../scene/source.js'
 import { number, visible } from '../scene/text.js'
 import { Curves } from './curves.js'
-import { si } from './stages_data.js'
+import { joined, si } from './stages_data.js'
 
 const SIDES = ['notes', 'none']
 const WORDS = 32
@@ -146,7 +146,7 @@ export class Race {
       n: length, one: number(at(one), 2), two: number(at(two), 2), times: number(at(two) / at(one), 1),
       work: number(this.spent(two, length) / this.spent(one, length), 1),
     })
-    this.say(this.stopped ? 'stopped' : 'finished', `${alike} ${times}`)
+    this.say(this.stopped ? 'stopped' : 'finished', joined([alike, times]))
     Object.assign(this.verdict.dataset, { same: same < 0, compared: length })
     this.again.hidden = this.stopped
   }

@@ -6,9 +6,9 @@
  * sentence below, which follows the pointer and the keyboard.
  */
 import { el, fill, setText, svg } from '../scene/dom.js'
-import { roof, share, si, verdict } from './stages_data.js'
+import { joined, roof, share, si, verdict } from './stages_data.js'
 
-const EDGE = { left: 62, right: 16, top: 14, bottom: 44 }
+const EDGE = { left: 4.8, right: 1.2, top: 1, bottom: 3.2 } // in the letters' own size
 
 export class Roofline {
   constructor(words) {
@@ -28,8 +28,10 @@ export class Roofline {
   draw() {
     const width = this.frame.clientWidth
     if (!width || !this.points.length) return
-    const size = parseFloat(getComputedStyle(this.frame).fontSize)
-    const height = Math.max(300, Math.min(30 * size, width * 0.52))
+    const size = 0.82 * parseFloat(getComputedStyle(this.frame).fontSize)
+    this.size = size
+    this.edge = Object.fromEntries(Object.entries(EDGE).map(([side, letters]) => [side, letters * size]))
+    const height = Math.max(300, Math.min(37 * size, width * 0.52))
     this.axes(width, height)
     const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'group', 'aria-label': this.words.roofline.label, 'data-drawn': this.points.length })
     picture.append(...this.grid(width, height))
@@ -55,27 +57,27 @@ export class Roofline {
     this.across = decades(across, 1.5)
     this.up = decades(up, 1.3)
     const scale = ([from, to], low, high) => (value) => low + ((Math.log10(value) - from) / (to - from)) * (high - low)
-    this.x = scale(this.across, EDGE.left, width - EDGE.right)
-    this.y = scale(this.up, height - EDGE.bottom, EDGE.top)
+    this.x = scale(this.across, this.edge.left, width - this.edge.right)
+    this.y = scale(this.up, height - this.edge.bottom, this.edge.top)
     this.box = { width, height }
   }
 
   grid(width, height) {
     const lines = []
-    const bottom = height - EDGE.bottom
+    const bottom = height - this.edge.bottom
     for (let power = this.across[0]; power <= this.across[1]; power++) {
       const x = this.x(10 ** power)
-      lines.push(svg('line', { class: 'grid', x1: x, x2: x, y1: EDGE.top, y2: bottom }),
-        svg('text', { class: 'tick', x, y: bottom + 16, 'text-anchor': 'middle' }, `${10 ** power}`))
+      lines.push(svg('line', { class: 'grid', x1: x, x2: x, y1: this.edge.top, y2: bottom }),
+        svg('text', { class: 'tick', x, y: bottom + 1.3 * this.size, 'text-anchor': 'middle' }, `${10 ** power}`))
     }
     for (let power = this.up[0]; power <= this.up[1]; power++) {
       const y = this.y(10 ** power)
-      lines.push(svg('line', { class: 'grid', x1: EDGE.left, x2: width - EDGE.right, y1: y, y2: y }),
-        svg('text', { class: 'tick', x: EDGE.left - 6, y: y + 4, 'text-anchor': 'end' }, si(10 ** power, '').replace('.00', '').replace('.0', '')))
+      lines.push(svg('line', { class: 'grid', x1: this.edge.left, x2: width - this.edge.right, y1: y, y2: y }),
+        svg('text', { class: 'tick', x: this.edge.left - 6, y: y + 4, 'text-anchor': 'end' }, si(10 ** power, '').replace('.00', '').replace('.0', '')))
     }
     const { axis_x: across, axis_y: up } = this.words.roofline
-    lines.push(svg('text', { class: 'axis', x: (EDGE.left + width - EDGE.right) / 2, y: height - 8, 'text-anchor': 'middle' }, across),
-      svg('text', { class: 'axis', x: 0, y: 0, 'text-anchor': 'middle', transform: `translate(13 ${(EDGE.top + bottom) / 2}) rotate(-90)` }, up))
+    lines.push(svg('text', { class: 'axis', x: (this.edge.left + width - this.edge.right) / 2, y: height - 0.5 * this.size, 'text-anchor': 'middle' }, across),
+      svg('text', { class: 'axis', x: 0, y: 0, 'text-anchor': 'middle', transform: `translate(${this.size} ${(this.edge.top + bottom) / 2}) rotate(-90)` }, up))
     return lines
   }
 
@@ -85,7 +87,7 @@ export class Roofline {
     const low = Math.max(10 ** this.across[0], 10 ** this.up[0] / peaks.bandwidth.rate)
     const [x0, x1, x2] = [low, ridge, 10 ** this.across[1]].map(this.x)
     const [y0, y1] = [roof(peaks, low), peaks.compute.rate].map(this.y)
-    const bottom = this.box.height - EDGE.bottom
+    const bottom = this.box.height - this.edge.bottom
     const slope = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI
     const middle = [(x0 + x1) / 2, (y0 + y1) / 2]
     return [
@@ -125,7 +127,7 @@ export class Roofline {
     const found = verdict(peaks, point)
     const kind = found.share > 1.03 ? 'over' : `${found.bound ? 'held' : 'below'}_${found.roof}`
     const shares = { share: share(found.share), compute: share(point.rate / peaks.compute.rate), bandwidth: share(point.speed / peaks.bandwidth.rate) }
-    return [said, fill(words.roofline[kind], shares), found.bound ? '' : point.evidence, point.more].filter(Boolean).join(' ')
+    return joined([said, fill(words.roofline[kind], shares), found.bound ? '' : point.evidence, point.more])
   }
 
   tell(point) {

@@ -74,6 +74,9 @@ export function sameMachine(facts, machine) {
   return ['device', 'device_name', 'threads', 'dtype', 'torch', 'model', 'weights'].every((key) => own[key] === machine[key])
 }
 
+/** Sentences one after another: Chinese ones need no space between them. */
+export const joined = (sentences) => sentences.filter(Boolean).join(' ').replaceAll('。 ', '。')
+
 const SCALES = [['T', 1e12], ['G', 1e9], ['M', 1e6], ['k', 1e3]]
 
 /** A number of FLOPs, bytes, or either a second: `11.2 GFLOP`. Decimal units. */

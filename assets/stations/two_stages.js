@@ -13,7 +13,7 @@ import { Comparison } from './comparison.js'
 import { Measuring } from './measuring.js'
 import { Race } from './race.js'
 import { Roofline } from './roofline.js'
-import { batchesOf, peaksOf, roof, sameMachine, si, stagesOf } from './stages_data.js'
+import { batchesOf, joined, peaksOf, roof, sameMachine, si, stagesOf } from './stages_data.js'
 import { mountStation } from './station.js'
 
 const CSS = new URL('two_stages.css', import.meta.url).href
@@ -167,11 +167,11 @@ class TwoStages {
     const { machine } = this.measures
     const values = { device: machine.device_name || machine.device, threads: machine.threads, dtype: machine.dtype, torch: machine.torch }
     if (!peaks) return setText(this.machine, fill(words.roofline.unmeasured, values))
-    const busy = peaks.busy > 0.1 ? ` ${fill(words.measure.busy, { cores: number(peaks.busy, 1) })}` : ''
-    setText(this.machine, fill(words.roofline.machine, {
+    const busy = peaks.busy > 0.1 && fill(words.measuring.busy, { cores: number(peaks.busy, 1) })
+    setText(this.machine, joined([fill(words.roofline.machine, {
       ...values, n: peaks.count, compute: si(peaks.compute.rate, 'FLOP/s'), product: peaks.compute.name.replace('product-', '').replaceAll('-', ' × '),
       bandwidth: si(peaks.bandwidth.rate, 'B/s'), read: words.measure.reads[peaks.bandwidth.name], when: new Date(peaks.compute.taken).toLocaleString(this.options.lang === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' }),
-    }) + busy)
+    }), busy]))
   }
 
   drawRoofline() {
@@ -182,7 +182,7 @@ class TwoStages {
     for (const point of points) point.evidence = this.evidence(point)
     for (const batch of here ? batchesOf(measures, costs) : []) {
       const more = fill(words.roofline.together, { rate: number(batch.batch / batch.seconds, 0), one: number(1000 * batch.seconds, 0) })
-      const evidence = batch.busy > 0.1 ? fill(words.measure.busy, { cores: number(batch.busy, 1) }) : ''
+      const evidence = batch.busy > 0.1 ? fill(words.measuring.busy, { cores: number(batch.busy, 1) }) : ''
       points.push({ ...batch, evidence, name: `batch-${batch.batch}`, mark: 'batch', label: `× ${batch.batch}`, long: fill(words.roofline.batch, { n: batch.batch }), place: { dx: 9, dy: 16, anchor: 'start' }, more })
     }
     this.slider.limit(costs.curve.length - 1, stages.prefill?.tokens ?? costs.prompt)

@@ -10,7 +10,7 @@ import torch
 
 from engine import stages
 from engine.run import Run, complete
-from engine.settings import Refusal
+from engine.settings import Keeping, Refusal
 from tests.engine import tiny
 
 
@@ -153,6 +153,9 @@ def test_what_cannot_be_done_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     assert refused(lambda: stages.parts(engine(run), "x", "prefill")) == "too_long_to_time"
     monkeypatch.setattr(stages, "free_bytes", lambda _: 1000)
     assert refused(lambda: stages.decode_batch(engine(run), "x", 32)) == "batch_too_large"
+    squeezed = tiny.exam("llama", tiny.raw(max_new_tokens=2, keeping=Keeping(dtype="int8")))
+    complete(squeezed)
+    assert refused(lambda: stages.parts(engine(squeezed), "x", "decode")) == "keeping_not_timed"
     run.cache = None
     assert refused(lambda: stages.decode_batch(engine(run), "x", 1)) == "not_kept"
     waiting = tiny.exam("llama", tiny.raw())

@@ -16,7 +16,7 @@ from engine import machine
 from engine.settings import Refusal
 from engine.trace import Finished, Trace
 from service import measures
-from service.measures import wait_of
+from service.measures import fits_of, wait_of
 from tests.engine.traces import FACTS, run
 from tests.service.fakes import World, client_of, story
 
@@ -199,6 +199,30 @@ async def _swallow(work: Any) -> None:
 
     with suppress(asyncio.CancelledError):
         await work
+
+
+def test_the_curves_find_again_what_was_planted() -> None:
+    """Times made of a + b n + c n² give a, b and c back, and nothing is left over."""
+
+    def wait(n: int) -> dict[str, Any]:
+        contexts = [n + step for step in range(1, 6)]
+        middle = 0.05 + 2e-6 * (n + 3)
+        return {"prompt": n, "ttft": 0.02 + 3e-4 * n + 5e-8 * n * n, "contexts": contexts, "middle": middle}
+
+    lengths = (32, 128, 512, 1024, 4096)
+    found = fits_of({f"wait/{n}": wait(n) for n in reversed(lengths)} | {"batch/3/1": {}, "parts/3/decode": {}})
+    assert [found["ttft"][name] for name in "abc"] == pytest.approx([0.02, 3e-4, 5e-8], rel=1e-6)
+    assert [found["tpot"][name] for name in "ab"] == pytest.approx([0.05, 2e-6], rel=1e-6)
+    assert found["tpot"]["c"] == pytest.approx(0, abs=1e-15)
+    assert [n for n, _ in found["ttft"]["points"]] == list(lengths)
+    assert found["ttft"]["residuals"] == pytest.approx([0] * 5, abs=1e-9)
+
+
+def test_a_curve_wants_four_lengths_and_a_word_alone_has_no_gap() -> None:
+    waits = {f"wait/{n}": {"prompt": n, "ttft": n / 100, "contexts": [], "middle": None} for n in (1, 2, 3)}
+    assert fits_of(waits) == {"ttft": None, "tpot": None} == fits_of({})
+    waits["wait/9"] = {"prompt": 9, "ttft": 0.2, "contexts": [10, 11], "middle": 0.1}
+    assert fits_of(waits)["ttft"] and fits_of(waits)["tpot"] is None
 
 
 @pytest.mark.parametrize(

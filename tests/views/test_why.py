@@ -13,7 +13,7 @@ from engine.words import say
 from tests.views.told import Opened, told
 from views import lessons
 
-PAGES = ("two_stages",)
+PAGES = ("two_stages", "waiting")
 STATES = ("waiting", "running", "own", "recorded", "stopped", "stopped_early", "failed", "lost", "refused")
 At = Callable[..., AppTest]
 
@@ -44,7 +44,8 @@ def leaves(words: Any, path: str = "") -> dict[str, str]:
     """Every sentence of nested words by its path."""
     if isinstance(words, str):
         return {path: words}
-    return {key: text for name, inner in words.items() for key, text in leaves(inner, f"{path}.{name}").items()}
+    named = enumerate(words) if isinstance(words, list) else words.items()
+    return {key: text for name, inner in named for key, text in leaves(inner, f"{path}.{name}").items()}
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -75,7 +76,7 @@ def test_every_state_of_a_run_has_its_sentence(
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", PAGES)
 def test_every_state_of_a_measurement_has_its_sentence(at: At, name: str, lang: str, state: str) -> None:
-    measure = told(at(name, lang=lang), "station")["words"]["measure"]
+    measure = told(at(name, lang=lang), "station")["words"]["measuring"]
     assert len(measure[state]) > 3 and set(measure["what"]) == {"peak", "batch", "parts", "wait"}
 
 

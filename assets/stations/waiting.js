@@ -1,0 +1,159 @@
+/**
+ * Waiting: how long the first word takes and how fast the words then come, on this machine, against the length of the
+ * paper; what that makes of a day's work; and what it feels like.
+ *
+ * [data-state] tells of the run on show: waiting, running, finished, stopped, failed, lost or refused.
+ */
+import { el, fill, setText, tag } from '../scene/dom.js'
+import { number } from '../scene/text.js'
+import { RunApi } from './api.js'
+import { Curves } from './curves.js'
+import { Feel } from './feel.js'
+import { Scenarios } from './scenarios.js'
+import { joined, sameMachine } from './stages_data.js'
+import { mountStation } from './station.js'
+import { at, Sweep, waitsOf } from './sweep.js'
+
+const CSS = new URL('two_stages.css', import.meta.url).href
+const GOOD_START = { from: 1, to: 3 } // seconds to the first word for a question about a long document
+const GOOD_PACE = { from: 50, to: 100 } // milliseconds a word in a chat
+const WORDS = 0.75 // of an English text per token, a rule of thumb
+const READING = [175, 300] // words a minute that most adults read silently (Brysbaert 2019)
+
+export const mount = (element, options) => mountStation(element, options, (station) => new Waiting(station))
+
+class Waiting {
+  constructor(station) {
+    this.station = station
+    this.options = station.options
+    this.words = station.words
+    this.events = []
+    const { words, options } = this
+    this.api = new RunApi(options.base ?? '', options.run, options.lang)
+    this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, words.state.waiting)
+    this.desk = { words, scene: options.scene, errors: options.errors, base: options.base ?? '', lang: options.lang, unreachable: words.unreachable }
+    this.sweep = new Sweep({ ...this.desk, text: options.text, onKept: () => this.look() })
+    this.machine = el('p', { class: 'hint', 'data-machine': '' })
+    const chart = (name) => new Curves({ name, label: words.curves[name], across: words.curves.across, up: words.curves[`${name}_axis`], high: 0.5 })
+    this.charts = { ttft: chart('ttft'), tpot: chart('tpot') }
+    this.fits = { ttft: el('p', { class: 'hint', 'data-fit': 'ttft' }), tpot: el('p', { class: 'hint', 'data-fit': 'tpot' }) }
+    this.table = el('details', {}, el('summary', {}, words.curves.figures), el('div', { class: 'wide' }, el('table', { 'data-waits': '' })))
+    this.scenarios = new Scenarios(this.desk)
+    this.feel = new Feel(this.desk)
+    this.sheet = el('link', { rel: 'stylesheet', href: CSS })
+    this.styled = new Promise((resolve) => { this.sheet.onload = this.sheet.onerror = resolve })
+    const part = (name, ...children) => el('section', { class: 'sheet', 'data-part': name },
+      el('header', {}, el('h2', {}, words[name].title)), el('p', {}, words[name].lead), ...children)
+    const side = (name) => el('div', {}, el('h3', {}, words.curves[name], ' ', tag(options.scene, 'measured')), this.charts[name].root, this.fits[name])
+    this.root = el('div', { class: 'body stages waiting' }, this.sheet, this.state,
+      part('curves', this.sweep.root, this.machine, el('div', { class: 'two' }, side('ttft'), side('tpot')), el('p', { class: 'hint' }, words.curves.bands), this.table),
+      part('scenarios', this.scenarios.root),
+      part('feel', this.feel.root))
+  }
+
+  async start() {
+    await this.styled
+    this.resize = () => Object.values(this.charts).forEach((chart) => chart.draw())
+    addEventListener('resize', this.resize)
+    await this.look()
+    this.station.follow((events) => this.take(events), (state) => state !== 'live' && this.say(state, this.words.state[state]))
+  }
+
+  close() {
+    removeEventListener('resize', this.resize)
+    this.sweep.stop()
+    this.feel.close()
+  }
+
+  say(state, text) {
+    this.state.dataset.state = state
+    setText(this.state, text)
+  }
+
+  /** The run on show made somebody wait, too: what its own trace says of that. */
+  async take(events) {
+    this.events.push(...events)
+    const { words } = this
+    for (const event of events) {
+      if (event.type === 'queued') this.say('waiting', fill(words.state.queued, { n: event.ahead }))
+      if (event.type === 'started') this.say('running', words.state.running)
+    }
+    const finished = this.events.at(-1)
+    if (finished.type !== 'finished') return
+    this.started = this.events.find((event) => event.type === 'started')
+    const chose = this.events.filter((event) => event.type === 'chose')
+    if (finished.reason === 'error' || finished.reason === 'out_of_memory') {
+      return this.say('failed', fill(words.state.failed, { why: fill(this.options.errors[finished.code] ?? '', Object.fromEntries(finished.values ?? [])) }))
+    }
+    if (!chose.length) return this.say('stopped', words.state.stopped_early)
+    this.own = { tokens: this.started.prompt.length, ttft: chose[0].at, tpot: chose.length > 1 ? (chose.at(-1).at - chose[0].at) / (chose.length - 1) : null }
+    const summary = await this.api.json().catch(() => null)
+    const told = fill(words.state[summary?.recorded ? 'recorded' : 'own'], {
+      title: summary?.title ?? '', n: this.own.tokens, ttft: number(1000 * this.own.ttft, 0), tpot: this.own.tpot === null ? words.none : `${number(1000 * this.own.tpot, 0)} ms`,
+    })
+    Object.assign(this.state.dataset, { ttft: this.own.ttft, tpot: this.own.tpot ?? '' })
+    const stopped = finished.reason === 'stopped' || finished.reason === 'timeout'
+    this.say(stopped ? 'stopped' : 'finished', joined([stopped && words.state.stopped, told]))
+    this.draw()
+  }
+
+  async look() {
+    try {
+      this.measures = await this.station.ask('measures')
+    } catch (problem) {
+      setText(this.machine, problem.message)
+      return this.draw()
+    }
+    this.draw()
+  }
+
+  draw() {
+    const { measures, words } = this
+    const waits = waitsOf(measures)
+    const fits = measures?.fits ?? {}
+    this.sweep.plan(measures, waits)
+    if (measures) {
+      const { machine } = measures
+      setText(this.machine, fill(words.curves.machine, { ...machine, device: machine.device_name || machine.device }))
+    }
+    const own = this.own && measures && this.started && sameMachine(this.started.facts, measures.machine) ? this.own : null
+    this.curve('ttft', waits.map((wait) => [wait.prompt, wait.ttft]), fits.ttft, own && [own.tokens, own.ttft], 1,
+      [{ name: 'good', label: words.curves.good_start, ...GOOD_START }])
+    const reading = READING.map((pace) => 60_000 / (pace / WORDS)).sort((a, b) => a - b)
+    this.curve('tpot', waits.filter((wait) => wait.middle !== null).map((wait) => [mean(wait.contexts), wait.middle]), fits.tpot,
+      own?.tpot ? [own.tokens, own.tpot] : null, 1000,
+      [{ name: 'good', label: words.curves.good_pace, ...GOOD_PACE }, { name: 'reading', label: words.curves.reading, from: reading[0], to: reading[1] }])
+    this.figures(waits, fits)
+    this.scenarios.show(fits, waits, measures?.context ?? 0)
+    this.feel.own(fits, waits)
+  }
+
+  curve(name, points, fit, own, unit, bands) {
+    const scaled = (point) => [point[0], unit * point[1]]
+    const series = [{ name: `${name}-points`, mark: name === 'ttft' ? 'prefill' : 'decode', points: points.map(scaled), line: false }]
+    if (fit) {
+      const far = Math.max(...points.map(([n]) => n))
+      const dense = Array.from({ length: 61 }, (_, step) => (far * step) / 60).filter((n) => n >= points[0][0])
+      series.push({ name: `${name}-fit`, mark: 'fit', points: dense.map((n) => [n, unit * Math.max(0, at(fit, n))]), dots: false })
+    }
+    if (own) series.push({ name: `${name}-own`, label: this.words.curves.own, mark: 'own', points: [scaled(own)], line: false })
+    this.charts[name].show(series, bands)
+    const values = fit && { a: number(1000 * fit.a, 1), b: number(1e6 * fit.b, 1), c: number(1e9 * fit.c, 2), spread: number(1000 * fit.spread, 1) }
+    setText(this.fits[name], fit ? fill(this.words.curves.fit, values) : this.words.curves.no_fit)
+    Object.assign(this.fits[name].dataset, fit ? { a: fit.a, b: fit.b, c: fit.c } : {})
+  }
+
+  figures(waits, fits) {
+    const { words } = this
+    const rest = (fit, index) => (fit ? `${fit.residuals[index] >= 0 ? '+' : '−'}${number(1000 * Math.abs(fit.residuals[index]), 1)}` : '–')
+    const paced = waits.filter((wait) => wait.middle !== null)
+    const rows = waits.map((wait, index) => el('tr', { 'data-wait': wait.prompt, 'data-ttft': wait.ttft, 'data-tpot': wait.tpot ?? '' },
+      ...[number(wait.prompt), number(1000 * wait.ttft, 0), rest(fits.ttft, index), wait.middle === null ? '–' : number(1000 * wait.middle, 1),
+        wait.middle === null ? '–' : rest(fits.tpot, paced.indexOf(wait)), wait.together > 1 ? String(wait.together) : '–', new Date(wait.taken).toLocaleString(this.options.lang === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'short', timeStyle: 'short' })].map((text) => el('td', {}, text))))
+    this.table.querySelector('table').replaceChildren(
+      el('thead', {}, el('tr', {}, ...words.curves.columns.map((name) => el('th', { scope: 'col' }, name)))), el('tbody', {}, ...rows))
+    this.table.hidden = !waits.length
+  }
+}
+
+const mean = (list) => list.reduce((sum, value) => sum + value, 0) / list.length

@@ -34,6 +34,7 @@ ENTRIES = (
     Entry("two_stages", "why"),
     Entry("waiting", "why"),
     Entry("memory", "why"),
+    Entry("remedies", "remedies"),
 )
 """In the order of the bar. The first is the default page and answers at `/`."""
 

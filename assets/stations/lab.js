@@ -1,0 +1,206 @@
+/**
+ * A remedy's page: the problem on the run on show, the idea stepped through, before and after measured here, the proof,
+ * both sat side by side, and when it does not help.
+ *
+ * `mountLab(element, options, make)`: `make(lab)` gives the parts that the remedy draws itself, any of
+ * `{problem, idea, measured, proof}`, each `{root, show?(), resize?(), close?()}`. `show` is called whenever there is more
+ * to draw: the run is told (`lab.started`, `lab.events`, `lab.facts`, `lab.summary`), or figures are (`lab.told`: what
+ * GET /api/labs/NAME answers, `lab.figures`). Whatever a remedy says stands in its own words; `lab.common` are those
+ * of every lab. [data-lab] tells how much is measured; [data-state] is as on the other stations.
+ */
+import { owner } from '../scene/compose.js'
+import { button, el, fill, setText } from '../scene/dom.js'
+import { number } from '../scene/text.js'
+import { RunApi } from './api.js'
+import { Both } from './lab_both.js'
+import { Measuring } from './measuring.js'
+import { mountStation } from './station.js'
+
+const SHEETS = ['two_stages.css', 'lab.css'].map((name) => new URL(name, import.meta.url).href)
+const AGAIN = 1500 // milliseconds until a model that is being loaded is asked for once more
+const BUSY = 0.1
+
+export const mountLab = (element, options, make) => mountStation(element, options, (station) => new Lab(station, make))
+
+export class Lab {
+  constructor(station, make) {
+    this.station = station
+    this.options = station.options
+    this.words = station.words
+    const { words, options } = this
+    this.name = options.module.match(/(\w+)\.js$/)[1]
+    Object.assign(this, { scene: options.scene, lang: options.lang, base: options.base ?? '', errors: options.errors, unreachable: words.unreachable })
+    this.events = []
+    this.api = new RunApi(this.base, options.run, options.lang)
+    this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, this.common.state.waiting)
+    this.measuring = this.measures()
+    this.source = el('p', { class: 'hint', 'data-source': '' })
+    this.both = new Both(this)
+    this.parts = make(this)
+    this.styled = SHEETS.map((href) => {
+      const link = el('link', { rel: 'stylesheet', href })
+      return [link, new Promise((resolve) => { link.onload = link.onerror = resolve })]
+    })
+    this.root = el('div', { class: `body stages lab ${this.name}`, 'data-lab': this.name, 'data-measured': '', 'data-of': '' },
+      ...this.styled.map(([link]) => link), this.state,
+      this.part('problem', this.parts.problem?.root), this.part('idea', this.parts.idea?.root),
+      this.part('measured', el('div', { class: 'row measures' }, this.measuring.root), this.parts.measured?.root, this.source),
+      this.part('proof', this.parts.proof?.root), this.part('both', this.both.root), this.part('not', this.points()))
+  }
+
+  get common() {
+    return this.options.common
+  }
+
+  /** A sheet with its title (the remedy's own, else every lab's) and lead. */
+  part(name, ...content) {
+    const { words, common } = this
+    const lead = words[name]?.lead
+    return el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name]?.title ?? common.titles[name])),
+      ...(lead ? [el('p', {}, lead)] : []), ...content.filter(Boolean))
+  }
+
+  /** When it does not help: each of the words' points. */
+  points() {
+    const points = Object.entries(this.words.not ?? {}).filter(([name]) => !['title', 'lead'].includes(name))
+    return points.length ? el('ul', { class: 'points' }, ...points.map(([, text]) => el('li', {}, text))) : null
+  }
+
+  measures() {
+    const { words, common, errors, base, lang } = this
+    const told = { ...words, measuring: { ...words.measuring, what: { lab: common.piece } } }
+    return new Measuring({ words: told, errors, base, lang, desk: this, label: common.measure, again: common.again, name: 'measure', onResult: () => this.look() })
+  }
+
+  async start() {
+    await Promise.all(this.styled.map(([, loaded]) => loaded))
+    this.resize = () => Object.values(this.parts).forEach((part) => part.resize?.())
+    addEventListener('resize', this.resize)
+    await new Promise((resolve) => {
+      this.station.follow(async (events) => {
+        await this.take(events)
+        resolve()
+      }, (state) => {
+        if (state === 'live') return
+        this.say(state, this.words[state])
+        resolve()
+      })
+    })
+  }
+
+  close() {
+    this.closed = true
+    removeEventListener('resize', this.resize)
+    clearTimeout(this.later)
+    this.measuring.stop()
+    this.both.close()
+    for (const part of Object.values(this.parts)) part.close?.()
+  }
+
+  kept() {
+    return { sat: this.both.sat }
+  }
+
+  update() {
+    this.resize?.() // light or dark: what is drawn on canvas is drawn anew
+  }
+
+  say(state, ...content) {
+    this.state.dataset.state = state
+    this.state.replaceChildren(...content)
+  }
+
+  async take(events) {
+    this.events.push(...events)
+    const { state } = this.common
+    for (const event of events) {
+      if (event.type === 'queued') this.say('waiting', fill(state.queued, { n: event.ahead }))
+      if (event.type === 'started') this.say('running', state.running)
+    }
+    if (events.at(-1).type === 'finished') await this.over(events.at(-1))
+  }
+
+  async over(finished) {
+    this.started = this.events.find((event) => event.type === 'started')
+    this.facts = this.started?.facts
+    this.summary = await this.api.json().catch(() => null)
+    this.ending(finished)
+    await this.look()
+    if (!this.told) this.show()
+  }
+
+  ending({ reason, code, values }) {
+    const { summary } = this
+    const { state } = this.common
+    const broke = reason === 'error' || reason === 'out_of_memory'
+    const title = summary?.title ?? ''
+    const told = broke
+      ? fill(state.failed, { why: fill(this.errors[code] ?? '', Object.fromEntries(values ?? [])) })
+      : fill(state[summary?.recorded ? 'recorded' : 'own'], { title })
+    const again = summary?.kept || !this.started ? '' : button(state.again, () => this.again(), { class: 'pill main', 'data-do': 'again' })
+    this.say(broke ? 'failed' : 'finished', told, ' ', again)
+  }
+
+  /** Whether the engine holds this run's tensors, so that the idea can be drawn from them. */
+  get held() {
+    return Boolean(this.summary?.kept)
+  }
+
+  /** The same paper once more, here: then its own Q, K and V are there. */
+  async again() {
+    try {
+      const { id } = await this.station.ask('runs', { ...this.started.settings, fork: null, owner: owner(), keep: true })
+      this.options.onRun(id)
+    } catch (problem) {
+      this.state.append(' ', problem.message)
+    }
+  }
+
+  /** What is kept of this remedy with the run's model, else with the usual one. Asks again while a model is loaded. */
+  async look(model = this.facts?.model ?? '') {
+    try {
+      this.told = await this.station.ask(`labs/${this.name}?model=${encodeURIComponent(model)}`)
+    } catch (problem) {
+      if (problem.code === 'model_absent' || problem.code === 'unknown_model') return model ? this.look('') : setText(this.source, problem.message)
+      setText(this.source, problem.message)
+      if (problem.code === 'model_not_ready' && !this.closed) this.later = setTimeout(() => this.look(model), AGAIN)
+      return undefined
+    }
+    if (!this.closed) this.show()
+    return undefined
+  }
+
+  get figures() {
+    return this.told?.figures ?? null
+  }
+
+  get results() {
+    return this.told?.results ?? {}
+  }
+
+  show() {
+    const { told, common, root } = this
+    if (told) {
+      const missing = told.plan.filter(({ piece }) => !(piece in told.results))
+      Object.assign(root.dataset, { measured: told.plan.length - missing.length, of: told.plan.length })
+      this.measuring.plan(() => (missing.length ? missing : told.plan).map(({ piece }) => ({ kind: 'lab', lab: this.name, piece, model: told.model })), !missing.length)
+      setText(this.source, this.whence(told, missing.length) || common.unmeasured)
+      this.both.ready(told)
+    }
+    for (const part of Object.values(this.parts)) part.show?.()
+  }
+
+  /** Where the figures come from. */
+  whence({ machine, results, model, plan }, missing) {
+    const { common, words } = this
+    const all = Object.values(results)
+    if (!all.length) return ''
+    const when = new Date(all.map(({ taken }) => taken).sort().at(-1)).toLocaleString(this.lang === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' })
+    const busy = Math.max(0, ...all.map(({ busy }) => busy ?? 0))
+    return [
+      fill(common.source, { device: machine.device_name || machine.device, threads: machine.threads, dtype: machine.dtype, torch: machine.torch, model, when }),
+      ...(missing ? [fill(common.partly, { n: plan.length - missing, of: plan.length })] : []),
+      ...(busy > BUSY ? [fill(words.measuring.busy, { cores: number(busy, 1) })] : []),
+    ].join(' ')
+  }
+}

@@ -55,6 +55,14 @@ export class Side {
     this.picker.value = run
   }
 
+  /** What the list calls the run; one that came later is called so once its summary is here. */
+  get title() {
+    const option = this.picker?.selectedOptions[0]
+    const told = this.scene?.summary
+    if (option && told?.id === option.value && option.textContent === told.id) option.textContent = told.title
+    return option?.textContent ?? ''
+  }
+
   light(theme) {
     this.scene?.update({ theme })
   }

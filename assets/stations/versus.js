@@ -24,7 +24,7 @@ export class Versus {
 
   /** Anew when a run begins or ends, or another one is chosen. */
   draw(one, two) {
-    const of = (side) => [side.run, Boolean(side.trace.started), Boolean(side.trace.finished), side.kind, side.connection]
+    const of = (side) => [side.run, Boolean(side.trace.started), Boolean(side.trace.finished), side.kind, side.connection, side.title]
     const key = [one, two].flatMap(of).join()
     if (key === this.key) return
     this.key = key
@@ -36,18 +36,16 @@ export class Versus {
     this.table.replaceChildren(this.header(a, b), this.body(a, b))
   }
 
-  read({ letter, trace, kind, connection, picker }) {
+  read({ letter, trace, kind, connection, title }) {
     const found = figuresOf(trace)
-    const title = picker?.selectedOptions[0]?.textContent ?? ''
-    return { letter, kind, connection, title, over: Boolean(trace.finished), found, name: this.name(found, letter) }
+    const exam = found && this.exam(found.settings.prompt)
+    const right = exam?.right.length ? exam.right.some((answer) => found.text.includes(answer)) : null
+    return { letter, kind, connection, title, over: Boolean(trace.finished), found, right, name: this.words.names[exam?.id] ?? letter }
   }
 
-  /** What the sentences call a run: its exam, where it is one of ours, else its letter. */
-  name(found, letter) {
-    for (const example of this.options.examples)
-      for (const form of [example, ...example.variants])
-        if (found && form.settings.prompt === found.settings.prompt) return this.words.names[form.id] ?? letter
-    return letter
+  /** The exam of ours that asks `prompt`: what the sentences call a run, and whether its answer is right. */
+  exam(prompt) {
+    return this.options.examples.flatMap((example) => [example, ...example.variants]).find((form) => form.settings.prompt === prompt)
   }
 
   sentences(a, b) {
@@ -58,7 +56,8 @@ export class Versus {
     const broken = [a, b].filter((run) => !run.found || ABNORMAL.includes(run.found.reason)).map((run) => ['broken', this.broken(run)])
     if (!a.found || !b.found) return broken
     const told = [...broken, this.compare('wait', 'ttft', time, a, b), this.compare('each', 'tpot', time, a, b),
-      this.compare('room', 'notes', bytes, a, b), this.texts(a, b)]
+      this.compare('room', 'notes', bytes, a, b), this.texts(a, b),
+      ...[a, b].filter((run) => run.right !== null && run.found.text).map((run) => ['right', sentence(say[run.right ? 'right' : 'wrong'], { one: run.name })])]
     return told.filter(Boolean)
   }
 
@@ -77,8 +76,9 @@ export class Versus {
     const missing = [a, b].find((run) => run.found[figure] === null)
     if (missing) return figure === 'notes' ? null : [said, sentence(say[`${said}_none`], { one: missing.name })]
     const ratio = values[0] / values[1]
+    if (ratio < SAME[figure]) return [said, fill(say[`${said}_same`], { a: write(a.found[figure]), b: write(b.found[figure]) })]
     const gaps = { more: more.name, less: less.name, ratio: times(ratio), a: write(values[0]), b: write(values[1]) }
-    return [said, sentence(say[`${said}_${ratio < SAME[figure] ? 'same' : 'more'}`], gaps)]
+    return [said, sentence(say[`${said}_more`], gaps)]
   }
 
   texts({ found: a }, { found: b }) {

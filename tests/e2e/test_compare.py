@@ -103,6 +103,11 @@ def test_the_numbers_are_the_two_traces_own(app: App, visit: Visit, beside: str,
     if wait[0] / wait[1] >= 1.1:
         factor = wait[0] / wait[1]
         assert f"{factor:.1f}" in said(page, "wait") or f"{factor:.0f}" in said(page, "wait")
+    right = page.locator("[data-said=right]").all_inner_texts()
+    assert len(right) == (1 if beside == "closed-book" else 2), "a closed book has no right answer"
+    name = say("compare.names.open-book", lang)  # type: ignore[arg-type]
+    told = say("compare.say.right", lang, one=name)  # type: ignore[arg-type]
+    assert right[0] == told[0].upper() + told[1:]
     assert bool(page.locator("[data-caution=model]").count()) == (beside == "chinese")
 
 
@@ -198,6 +203,8 @@ def test_the_same_exam_once_more(app: App, visit: Visit) -> None:
     assert told[0]["run"] == first and told[1]["run"] not in (first, "open-book")
     assert said(page, "text") == say("compare.say.text_same", "en")
     assert page.locator("tr[data-row=ttft] .tag.measured").count() == 2
+    picked = page.locator("[data-side=B] .which option:checked")
+    expect(picked).to_have_text(SHORT["prompt"])
     for row, name in (("ttft", "ttft"), ("tpot", "tpot")):
         asked = [app.ask(f"/api/runs/{one['run']}")[name] for one in told]
         assert [float(value) for value in values(page, row)] == pytest.approx(asked), row

@@ -128,7 +128,7 @@ export class Headline {
     if (this.total !== key) {
       this.total = key
       parts.clockSub.replaceChildren(
-        ...(trace.started?.cold ? [el('span', { class: 'cold' }, words.head.cold), ' · '] : []),
+        ...(trace.started?.cold && !this.scene.part ? [el('span', { class: 'cold' }, words.head.cold), ' · '] : []),
         total,
         ' ',
         tag(words, kind),

@@ -48,11 +48,11 @@ def bar(made: Plan, device: int) -> go.Figure:
             hovertemplate=f"%{{fullData.name}}: {readable(count)}<extra></extra>",
         )  # fmt: skip
     figure.add_vline(device / gib, line_width=3, line_color=colour("textColor"))
+    most = max(device, made.total_bytes) / gib
     figure.add_annotation(
         x=device / gib, y=1, yref="paper", yanchor="bottom", showarrow=False, text=say("memory.device_ends"),
-        xanchor="right" if made.total_bytes < device else "center",
+        xanchor="left" if device / gib < 0.2 * most else "right" if device / gib > 0.8 * most else "center",
     )  # fmt: skip
-    most = max(device, made.total_bytes) / gib
     _dressed(figure, 150, barmode="stack", yaxis_visible=False)
     figure.update_xaxes(range=[0, 1.03 * most], ticksuffix=" GiB", showgrid=False, nticks=6)
     figure.update_layout(legend={"y": -0.55, "yanchor": "top", "traceorder": "normal"})

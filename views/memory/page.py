@@ -82,7 +82,7 @@ def _amounts(chosen: Chosen) -> tuple[Plan | None, int]:
     made = chosen.architecture
     most = made.context or 1_000_000
     with st.container(key="sheet-amounts"):
-        one, two, three, four, five, six = st.columns([3, 2, 3, 3, 4, 2])
+        one, two, three, four, five, six = st.columns([5, 4, 5, 5, 7, 4])
         context = int(one.number_input(say("memory.context"), 1, None, min(4096, most), 1024, key="memory-context"))
         batch = int(two.number_input(say("memory.batch"), 1, 1_000_000, 1, key="memory-batch"))
         weights = three.selectbox(say("memory.dtype"), tuple(WEIGHTS), _usual(made.dtype), key="memory-dtype")
@@ -210,7 +210,8 @@ def _all_models(chosen: Chosen | None, made: Plan | None, device: int) -> None:
         st.markdown(
             say("memory.models_lead", context=f"{context:,}", dtype=weights.name, kv=kv.name, device=readable(device))
         )
-        table = tables.models(context, weights, kv, device, place.lang())
+        room = device - (made.overhead_bytes if made else 0)
+        table = tables.models(context, weights, kv, room, place.lang())
         st.dataframe(table, hide_index=True, key="memory-models", height=420, column_config=_models_columns())
         provenance.badge("computed")
 
@@ -228,7 +229,7 @@ def _models_columns() -> dict[str, object]:
         say("memory.column_saving"), min_value=0, max_value=100, format="%.1f %%"
     )
     columns |= {name: say(f"memory.column_{name}") for name in ("attention", "kinds", "source")}
-    return columns | {"name": st.column_config.TextColumn(say("memory.column_name"), pinned=True)}
+    return columns | {"name": st.column_config.TextColumn(say("memory.column_name"), pinned=True, width=150)}
 
 
 def _side_by_side() -> None:
@@ -253,4 +254,7 @@ def _side_by_side() -> None:
         exact = st.column_config.NumberColumn(format="localized")
         names = {say("memory.column_predicted"): exact, say("memory.column_measured"): exact}
         st.dataframe(table, hide_index=True, key="memory-compared", column_config=names)
-        provenance.badge("recorded", machine=file.header.machine, created=file.header.created)
+        if file.header.recorded:
+            provenance.badge("recorded", machine=file.header.machine, created=file.header.created)
+        else:
+            provenance.badge("measured")

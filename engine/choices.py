@@ -42,9 +42,10 @@ def choose_again(run: Run, step: int, settings: Mapping[str, float]) -> dict[str
     those the repetition penalty touches. `drawn` is what an answer with this seed draws as its word `step`: as many
     draws are thrown away before it.
 
-    Raises `Refusal`: `not_kept`, `no_word`, and those of `engine.settings.check`.
+    Raises `Refusal`: `not_kept`, `no_word`, `choice_differs`, and those of `engine.settings.check`.
     """
-    asked = replace(run.settings, **{name: settings[name] for name in SAMPLING if name in settings})
+    changes: dict[str, Any] = {name: settings[name] for name in SAMPLING if name in settings}
+    asked = replace(run.settings, **changes)
     check(asked)
     logits = read_again(run, step)
     position = len(run.ids) - 1 + step
@@ -65,12 +66,15 @@ def choose_again(run: Run, step: int, settings: Mapping[str, float]) -> dict[str
 @torch.inference_mode()
 def read_again(run: Run, step: int) -> Tensor:
     """The logits word `step` was chosen from, fp32 `(vocabulary,)` on the CPU: the token before it through the model
-    again, on the notes of those before it. Raises `Refusal`: `not_kept`, `no_word`."""
+    again, on the notes of those before it. Raises `Refusal`: `not_kept`, `no_word`, and `choice_differs` for
+    the first word where notes are squeezed: the paper was read with K and V as computed, which are gone since."""
     cache = run.cache
     if cache is None:
         raise Refusal("not_kept")
     if not 0 <= step < len(run.chosen):
         raise Refusal("no_word", word=step + 1, words=len(run.chosen))
+    if step == 0 and run.settings.keeping.dtype != "model":
+        raise Refusal("choice_differs")
     position = len(run.ids) - 1 + step
     one = Pass([cache.again(position)], 1, ways=[run.way])
     logits: Tensor = run.model.forward([[(run.ids + run.chosen)[position]]], one)[0]

@@ -6,7 +6,8 @@
  *   words     of the whole answer: {chose, token, step, gap, from, cold, number}
  *             step   the `decoded` that led to it, null for the first word, a word that was put, and words taken along
  *             gap    seconds since the word before it was chosen, null where nobody waited for it
- *             from   'prefill', 'loop', 'put' (a fork's own first), 'taken' (along with another run's notes)
+ *             from   'prefill', 'loop', 'guessed' (drafted, and accepted by the pass of the word before), 'put' (a fork's own
+ *                    first), 'taken' (along with another run's notes)
  *   text      everything written so far
  */
 export function loopOf(events) {
@@ -27,7 +28,7 @@ export function loopOf(events) {
       loop.passes += 1
       step = event
     } else if (event.type === 'chose') {
-      const from = step ? 'loop' : loop.reused && !loop.prefills ? 'put' : 'prefill'
+      const from = step ? 'loop' : loop.passes ? 'guessed' : loop.reused && !loop.prefills ? 'put' : 'prefill'
       add(loop, { chose: event, step, gap: before === null ? null : event.at - before, from, cold: loop.started?.cold && loop.passes === 1 && !!step })
       before = event.at
       step = null

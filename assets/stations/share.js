@@ -35,7 +35,8 @@ export class Share {
     setText(this.notes, fill(words.share.notes, { bytes: bytes(notes) }))
     this.notes.classList.toggle('thin', share < 0.14)
     const per = 2 * facts.layers * facts.kv_heads * facts.head_size * facts.value_bytes
-    setText(this.formula, fill(words.share.formula, { positions: number(positions), per: number(per), weights }))
+    const plain = notes === positions * per // else a layer slides, or this run keeps its notes in a way of its own
+    setText(this.formula, fill(words.share[plain ? 'formula' : 'formula_kept'], { positions: number(positions), per: number(per), weights, notes: bytes(notes) }))
     const slides = facts.window ? ` ${fill(words.share.formula_slides, { window: number(facts.window) })}` : ''
     setText(this.per, fill(words.share.per, { per: number(per), layers: facts.layers, kv_heads: facts.kv_heads, size: facts.head_size, bytes: facts.value_bytes }) + slides)
     this.line(facts, positions)

@@ -79,7 +79,7 @@ export class Turn {
 
   without(word) {
     const { words, k } = this.desk
-    setText(this.told, fill(words.turn[{ prefill: 'first', put: 'put', taken: 'taken' }[word.from]], { word: shown(word.token) }))
+    setText(this.told, fill(words.turn[{ prefill: 'first', put: 'put', taken: 'taken', guessed: 'guessed' }[word.from]], { word: shown(word.token) }))
     Object.keys(this.told.dataset).forEach((name) => name !== 'turn' && delete this.told.dataset[name])
     Object.assign(this.told.dataset, { word: k, phase: word.from })
     setText(this.at, '')

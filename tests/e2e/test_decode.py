@@ -263,8 +263,9 @@ def test_the_fold_knows_cold_shared_put_and_taken_words(app: App, visit: Visit) 
     told = tiny.drive([parent, tiny.exam("llama", tiny.raw(max_new_tokens=3), id="beside")])
     fork = Fork("parent", 2, parent.told[2].candidates[1].id)
     child = tiny.sit("llama", tiny.raw(max_new_tokens=6, fork=fork), parent=parent).events
+    drafted = tiny.sit("llama", tiny.raw("ab" * 20, max_new_tokens=40, draft=4)).events
     first = [parent.started(cold=True), *told["parent"]]
-    lines = [[json.loads(codec.to_json(event)) for event in events] for events in (first, child)]
+    lines = [[json.loads(codec.to_json(event)) for event in events] for events in (first, child, drafted)]
     page = at(visit, app, "open-book")
     folded = page.evaluate(
         """async (runs) => {
@@ -287,6 +288,9 @@ def test_the_fold_knows_cold_shared_put_and_taken_words(app: App, visit: Visit) 
     ]  # fmt: skip
     assert (folded[1]["prefills"], folded[1]["passes"]) == (0, 3)
     assert folded[1]["tokens"] == len(parent.ids) + 6
+    accepted = [event.accepted for event in drafted if isinstance(event, Decoded)]
+    ways = [way for count in accepted for way in ["loop"] + ["guessed"] * count]
+    assert sum(accepted) and [word[0] for word in folded[2]["words"]] == ["prefill", *ways][: len(folded[2]["words"])]
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 
 from engine import choices
 from engine.run import Run, complete
-from engine.settings import Refusal
+from engine.settings import Keeping, Refusal
 from engine.trace import Chose
 from tests.engine import tiny
 
@@ -149,6 +149,32 @@ BAD: list[tuple[int, dict[str, Any], str]] = [
 def test_what_cannot_be_chosen_is_refused(step: int, settings: dict[str, Any], code: str) -> None:
     with pytest.raises(Refusal, match=code):
         choices.choose_again(finished("llama")[0], step, settings)
+
+
+WAYS: list[dict[str, Any]] = [
+    {"keeping": Keeping(last=10, first=2)}, {"keeping": Keeping(last=10, heavy=4)}, {"keeping": Keeping(block=4)},
+    {"notes": False}, {"kernel": "math"}, {"heads_off": ((0, 1), (1, 2))}, {"draft": 3},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma3"])
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_however_the_notes_are_kept_a_choice_comes_out_as_it_was_told(kind: str, way: dict[str, Any]) -> None:
+    run, chose = finished(kind, **way)
+    for step, event in enumerate(chose):
+        told = choices.choose_again(run, step, {})
+        own = dict(zip([token for token, *_ in told["candidates"]], told["stages"][0]["probabilities"], strict=True))
+        assert [own[one.id] for one in event.candidates[:3]] == pytest.approx(
+            [one.probability for one in event.candidates[:3]], abs=1e-5
+        )
+        assert told["drawn"] == event.token.id
+
+
+def test_notes_squeezed_after_a_word_was_chosen_do_not_give_its_logits_again() -> None:
+    run, chose = finished("llama", keeping=Keeping(dtype="int2"))
+    with pytest.raises(Refusal, match="choice_differs"):
+        choices.choose_again(run, 0, {})
+    assert choices.choose_again(run, 1, {})["drawn"] == chose[1].token.id
 
 
 def test_a_run_without_notes_cannot_choose_again() -> None:

@@ -1,4 +1,4 @@
-"""Waiting: TTFT against the length of the paper and TPOT against the context, measured here, and what they feel like."""
+"""Waiting: TTFT against the paper's length and TPOT against the context, measured here, and what they feel like."""
 
 from views import lessons, station
 

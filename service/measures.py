@@ -152,7 +152,7 @@ class Measures:
         trace = await _trace(self._service, asked.run)
         facts = self._here(trace)
         if asked.kind == "wait":
-            result = wait_of(trace)
+            result = {"run": asked.run, **wait_of(trace)}
             return _subject(facts), f"wait/{result['prompt']}", result
         if asked.kind == "batch":
             result = await ask("decode_batch", {"run": asked.run, "batch": asked.batch}, SECONDS)

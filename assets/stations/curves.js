@@ -28,10 +28,11 @@ export class Curves {
     const size = 0.82 * parseFloat(getComputedStyle(this.root).fontSize)
     this.edge = Object.fromEntries(Object.entries(EDGE).map(([side, letters]) => [side, letters * size]))
     const height = Math.max(190, Math.min(27 * size, width * this.high))
-    const far = nice(Math.max(1e-9, ...all.map(([x]) => x)))
+    const far = nice(all.length ? Math.max(1e-9, ...all.map(([x]) => x)) : 1000)
     // A band that lies far above everything measured would flatten the curve: it is left out of the scale.
-    const tall = Math.max(1e-9, ...all.map(([, y]) => y))
-    const top = nice(Math.max(tall, ...this.bands.map(({ to }) => to).filter((to) => to <= 2.5 * tall)))
+    const tall = all.length ? Math.max(1e-9, ...all.map(([, y]) => y)) : Infinity
+    const seen = this.bands.map(({ to }) => to).filter((to) => to <= 2.5 * tall)
+    const top = nice(Math.max(...(all.length ? [tall] : []), ...seen, 1e-9))
     const bottom = height - this.edge.bottom
     const x = (value) => this.edge.left + (value / far.most) * (width - this.edge.left - this.edge.right)
     const y = (value) => bottom - (value / top.most) * (bottom - this.edge.top)

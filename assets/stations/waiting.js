@@ -138,7 +138,7 @@ class Waiting {
     }
     if (own) series.push({ name: `${name}-own`, label: this.words.curves.own, mark: 'own', points: [scaled(own)], line: false })
     this.charts[name].show(series, bands)
-    const values = fit && { a: number(1000 * fit.a, 1), b: number(1e6 * fit.b, 1), c: number(1e9 * fit.c, 2), spread: number(1000 * fit.spread, 1) }
+    const values = fit && { a: number(1000 * fit.a, 1), b: signed(1e6 * fit.b), c: signed(1e9 * fit.c), spread: number(1000 * fit.spread, 1) }
     setText(this.fits[name], fit ? fill(this.words.curves.fit, values) : this.words.curves.no_fit)
     Object.assign(this.fits[name].dataset, fit ? { a: fit.a, b: fit.b, c: fit.c } : {})
   }
@@ -147,7 +147,7 @@ class Waiting {
     const { words } = this
     const rest = (fit, index) => (fit ? `${fit.residuals[index] >= 0 ? '+' : '−'}${number(1000 * Math.abs(fit.residuals[index]), 1)}` : '–')
     const paced = waits.filter((wait) => wait.middle !== null)
-    const rows = waits.map((wait, index) => el('tr', { 'data-wait': wait.prompt, 'data-ttft': wait.ttft, 'data-tpot': wait.tpot ?? '' },
+    const rows = waits.map((wait, index) => el('tr', { 'data-wait': wait.prompt, 'data-run': wait.run, 'data-ttft': wait.ttft, 'data-tpot': wait.tpot ?? '' },
       ...[number(wait.prompt), number(1000 * wait.ttft, 0), rest(fits.ttft, index), wait.middle === null ? '–' : number(1000 * wait.middle, 1),
         wait.middle === null ? '–' : rest(fits.tpot, paced.indexOf(wait)), wait.together > 1 ? String(wait.together) : '–', new Date(wait.taken).toLocaleString(this.options.lang === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'short', timeStyle: 'short' })].map((text) => el('td', {}, text))))
     this.table.querySelector('table').replaceChildren(
@@ -156,4 +156,5 @@ class Waiting {
   }
 }
 
+const signed = (value) => `${value < 0 ? '−' : '+'} ${number(Math.abs(value), 1)}`
 const mean = (list) => list.reduce((sum, value) => sum + value, 0) / list.length

@@ -89,6 +89,10 @@ class QuantisedCache(RunCache):
     def allocated(self) -> int:
         return self._codes.nbytes + self._scales.nbytes
 
+    def parts(self) -> tuple[int, int]:
+        """Bytes of the codes and of the scales of the filled positions: of the tensors themselves."""
+        return self._codes[..., : self.length, :].nbytes, self._scales[..., : self.length, :, :].nbytes
+
     def notes(self, layers: slice, start: int, stop: int) -> Tensor:
         if start == self.length and stop == start + 1:
             return self._next[layers, :, :, None]  # of a step that is not committed yet
@@ -131,7 +135,7 @@ def read_back(codes: Tensor, scales: Tensor, dtype: str, size: int) -> Tensor:
     if dtype == "fp8":
         groups = _grouped(codes.view(FP8).float()) * scales.float()
     else:
-        numbers = _grouped(_unpack(codes, BITS[dtype])[..., :size].float())
+        numbers = _grouped(unpack(codes, BITS[dtype])[..., :size].float())
         groups = numbers * scales[..., :1].float() + scales[..., 1:].float()
     return groups.flatten(-2)[..., :size]
 
@@ -155,7 +159,7 @@ def _pack(numbers: Tensor, bits: int) -> Tensor:
     return (numbers.reshape(*numbers.shape[:-1], -1, each) << shifts).sum(-1, dtype=torch.uint8)
 
 
-def _unpack(codes: Tensor, bits: int) -> Tensor:
+def unpack(codes: Tensor, bits: int) -> Tensor:
     shifts = torch.arange(0, 8, bits, device=codes.device, dtype=torch.uint8)
     numbers: Tensor = (codes[..., None] >> shifts) & (2**bits - 1)
     return numbers.flatten(-2)

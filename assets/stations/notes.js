@@ -11,6 +11,7 @@ import { Trace } from '../scene/trace.js'
 import { NotesApi } from './notes/api.js'
 import { Ledger } from './notes/bytes.js'
 import { Columns } from './notes/columns.js'
+import { choosers, papers, zoomTools } from './notes/controls.js'
 import { sharing } from './notes/cost.js'
 import { Longer } from './notes/longer.js'
 import { Overview } from './notes/overview.js'
@@ -21,7 +22,6 @@ import { mountStation } from './station.js'
 
 const CSS = new URL('notes.css', import.meta.url).href
 const PAUSE = 250 // milliseconds between two drawings while the model writes
-const PAPERS = ['closed-book', 'open-book', 'long-paper'] // short, middle, long
 
 export const mount = (element, options) => mountStation(element, options, (station) => new Notes(station))
 
@@ -45,25 +45,21 @@ class Notes {
     this.ledger = new Ledger(this.desk)
     this.sharing = new Sharing(this.desk)
     this.longer = new Longer(this.desk)
-    this.proof = new Proof(this.desk)
+    this.proof = new Proof(this.desk, this.options.kept?.proof)
     this.controls = el('div', { class: 'row options' })
     this.papers = el('div', { class: 'row' })
     this.sections = this.parts()
     this.root = el('div', { class: 'body notes-page' }, this.sheet, this.state, this.wrong, ...this.sections, this.ledger.strip)
     this.sizes = new ResizeObserver(() => this.draw())
     this.sizes.observe(this.overview.root)
+    this.themes = new MutationObserver(() => this.draw()) // what is on canvas has to be told of light and dark
   }
 
   parts() {
     const { words } = this
     const part = (name, ...children) =>
       el('section', { class: 'sheet', 'data-part': name, hidden: true }, el('header', {}, el('h2', {}, words[name].title)), ...children)
-    const tool = (name, sign, work) =>
-      button(sign, () => this.view(work), { title: words.overview[name], 'aria-label': words.overview[name], 'data-do': name })
-    const { columns } = this
-    this.tools = el('div', { class: 'tools', hidden: true },
-      tool('back', '‹', () => columns.move(-columns.seen.cells / 2)), tool('nearer', '+', () => columns.zoom(0.5, this.desk.choice.position)),
-      tool('farther', '−', () => columns.zoom(2)), tool('fit', '⤢', () => columns.fit()), tool('ahead', '›', () => columns.move(columns.seen.cells / 2)))
+    this.tools = zoomTools(words, this.columns, this.desk.choice, (work) => this.view(work))
     return [
       part('overview', el('p', {}, words.overview.lead), this.tools, this.overview.root,
         el('h3', {}, words.picture.title), el('p', {}, words.picture.lead), this.controls, this.picture.root),
@@ -83,7 +79,7 @@ class Notes {
       api: new NotesApi(base, options.run, options.lang), examples: options.examples,
       short: (position) => Array.from(name(position)).slice(0, 12).join(''),
       label: (position) => (tokens[position] ? `“${name(position)}” (${position + 1})` : String(position + 1)),
-      choice: { layer: 0, head: 0, kind: 'key', position: 0, dimension: 0, own: false, ...options.kept },
+      choice: { layer: 0, head: 0, kind: 'key', position: 0, dimension: 0, own: false, ...options.kept?.choice },
       recorded: () => this.station.recorded,
       length: () => this.now().columns,
       done: (layer) => this.done(layer),
@@ -102,17 +98,19 @@ class Notes {
     this.closed = true
     clearTimeout(this.timer)
     this.sizes.disconnect()
+    this.themes.disconnect()
     this.picture.close()
     this.proof.close()
   }
 
-  /** A change of language keeps what was chosen. */
+  /** A change of language keeps what was chosen and what was proved. */
   kept() {
-    return this.laid ? this.desk.choice : undefined
+    return this.laid ? { choice: this.desk.choice, proof: this.proof.kept() } : undefined
   }
 
   async start() {
     await this.styled
+    this.themes.observe(this.station.root, { attributeFilter: ['data-theme'] })
     await new Promise((resolve) => {
       this.station.follow((events) => {
         this.take(events)
@@ -168,7 +166,8 @@ class Notes {
   }
 
   /** The paper is known: everything has its place. */
-  lay({ facts, settings }) {
+  lay(started) {
+    const { facts } = started
     const { options, desk, trace } = this
     const { layer, head } = options.moment ?? {}
     const { choice } = desk
@@ -182,8 +181,9 @@ class Notes {
     choice.layer = Math.min(choice.layer, facts.layers - 1)
     choice.head = Math.min(choice.head, facts.kv_heads - 1)
     for (const section of [...this.sections, this.ledger.strip]) section.hidden = false
-    this.controls.replaceChildren(...this.choosers(facts))
-    this.papers.replaceChildren(...this.offers(settings, facts))
+    this.chooser = choosers(this.words, facts, choice, (change) => this.choose(change))
+    this.controls.replaceChildren(...this.chooser.nodes)
+    this.papers.replaceChildren(...papers(this.words, options.examples, started, (settings) => this.sit(settings, this.papers)))
     this.laid = true
     this.sharing.draw()
     this.longer.begin()
@@ -194,27 +194,6 @@ class Notes {
     this.wrong.textContent = fill(this.options.errors[code], values)
     this.wrong.dataset.code = code
     this.wrong.hidden = false
-  }
-
-  choosers({ layers, kv_heads }) {
-    const { words } = this
-    const count = (n) => Array.from({ length: n }, (_, index) => el('option', { value: index }, String(index + 1)))
-    const select = (name, options) =>
-      el('label', {}, words.picture[name], el('select', { 'data-choose': name, onchange: ({ target }) => this.choose({ [name]: Number(target.value) }) }, ...options))
-    const kind = (name) =>
-      el('label', {}, el('input', { type: 'radio', name: 'kind', value: name, 'data-choose': name, checked: this.desk.choice.kind === name, onchange: () => this.choose({ kind: name }) }), el('span', {}, words.picture[name]))
-    const [layer, head] = [select('layer', count(layers)), select('head', count(kv_heads))]
-    this.selects = { layer: layer.querySelector('select'), head: head.querySelector('select') }
-    return [el('fieldset', { class: 'switch' }, el('legend', { class: 'unseen' }, words.picture.kind), kind('key'), kind('value')), layer, head,
-      el('label', {}, el('input', { type: 'checkbox', 'data-choose': 'own', checked: this.desk.choice.own, onchange: ({ target }) => this.choose({ own: target.checked }) }), words.picture.own)]
-  }
-
-  /** Papers of other lengths for the model of this run. */
-  offers({ mode }, { model }) {
-    const { words, options } = this
-    const examples = options.examples.flatMap((one) => [one, ...one.variants])
-    return PAPERS.map((id) => examples.find((one) => one.id === id)).filter(Boolean).map(({ id, title, settings }) =>
-      button(title, () => this.sit({ ...settings, model, mode }, this.papers), { class: 'pill', 'data-paper': id, title: words.try.start }))
   }
 
   async sit(settings, beside) {
@@ -298,11 +277,12 @@ class Notes {
     if (this.closed || !this.laid) return
     const { desk, columns } = this
     columns.width = Math.floor(this.overview.root.clientWidth)
-    this.tools.hidden = columns.total * 13 < columns.plot
-    this.selects.layer.value = desk.choice.layer
-    this.selects.head.value = desk.choice.head
+    columns.unit = parseFloat(getComputedStyle(this.overview.root).fontSize) / 16
+    this.tools.hidden = columns.named && !columns.view
+    this.chooser.show(desk.choice)
     this.overview.draw()
     this.picture.draw()
     this.ledger.draw()
+    this.proof.draw()
   }
 }

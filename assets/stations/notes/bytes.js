@@ -71,7 +71,8 @@ export class Ledger {
     const kind = recorded() ? 'recorded' : 'measured'
     const formula = `2 × ${facts.kv_heads} × ${facts.head_size} × ${facts.value_bytes}`
     const slid = notesAt(facts, now.length) !== notesAt(facts, now.length, false)
-    const step = index > 0 && now.written ? now.bytes - moments[index - 1].bytes : null
+    const before = moments[index - 1]
+    const step = now.written && before.length + 1 === now.length ? now.bytes - before.bytes : null
     const capacity = Math.min(trace.prompt + trace.started.settings.max_new_tokens, facts.context)
     const whole = notesAt(facts, capacity, false) * one
     const total = notesAt(facts, now.length) * one

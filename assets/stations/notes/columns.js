@@ -6,13 +6,18 @@ import { ticks } from '../heat.js'
 
 const LEAST = 8 // positions shown when nearest
 const WORDS = 13 // pixels a column must have for its word to stand beside it
+const ABOVE = { words: 74, numbers: 22 } // pixels
 
 export class Columns {
   constructor() {
     this.total = 1
     this.view = null
     this.width = 0
-    this.gutter = 44
+    this.unit = 1 // of the page's type, 1 at 16 pixels
+  }
+
+  get gutter() {
+    return Math.round(44 * this.unit)
   }
 
   get plot() {
@@ -63,14 +68,19 @@ export class Columns {
   }
 
   get named() {
-    return this.step >= WORDS
+    return this.step >= WORDS * this.unit
+  }
+
+  /** Pixels that the axis takes. */
+  get above() {
+    return Math.round((this.named ? ABOVE.words : ABOVE.numbers) * this.unit)
   }
 
   /** The positions that have a mark on the axis. */
   ticks() {
     const { from, cells } = this.seen
     if (this.named) return Array.from({ length: cells }, (_, index) => from + index)
-    return ticks(from, Math.min(this.total, from + cells), this.plot / 46).map((position) => position - 1)
+    return ticks(from, Math.min(this.total, from + cells), this.plot / (46 * this.unit)).map((position) => position - 1)
   }
 
   /** Words (or numbers, when there is no room) standing on `bottom`, written upwards into `height` pixels. */
@@ -83,9 +93,9 @@ export class Columns {
       context.fillStyle = on ? look.ink : token?.special ? look.special : position >= prompt ? look.decode : look.pencil
       context.font = `${on ? 700 : 400} ${(this.named ? 0.82 : 0.74) * look.size}px ${this.named ? look.serif : look.font}`
       if (this.named) standing(context, look.word(position), x, bottom - 4, height - 6, look.size)
-      else if (x < this.width - 16) {
+      else if (x < this.width - 16 * this.unit) {
         context.textAlign = 'center'
-        context.fillText(String(position + 1), x, bottom - 10)
+        context.fillText(String(position + 1), x, bottom - 10 * this.unit)
       }
     }
   }

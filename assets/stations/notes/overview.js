@@ -6,7 +6,6 @@ import { lookOf, sized, torn } from './columns.js'
 import { firstKept } from './cost.js'
 
 const NARROW = 4 // pixels of a column that stands for several positions
-const WORDS = 74 // pixels for the words above
 
 export class Overview {
   /** `desk`: {words, trace, tokens, columns, choice, label, short, onPlace({layer, position}), length(), done(layer)}. */
@@ -34,8 +33,8 @@ export class Overview {
     const { columns, trace, tokens, choice } = desk
     if (!columns.width || !trace.started) return
     const look = lookOf(this.root, desk.short)
-    this.top = columns.named ? WORDS : 22
-    this.row = Math.max(5, Math.min(14, 250 / this.rows))
+    this.top = columns.above
+    this.row = columns.unit * Math.max(5, Math.min(14, 250 / this.rows))
     const context = sized(canvas, columns.width, this.top + this.rows * this.row + 4)
     context.lineCap = 'round'
     this.rule(context, look)

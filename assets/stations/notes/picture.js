@@ -80,13 +80,18 @@ export class Picture {
     for (const part of [canvas, this.told, this.legend]) part.hidden = false
     const look = lookOf(this.root, desk.short)
     const ratio = window.devicePixelRatio || 1
-    this.line = Math.max(1, Math.round((HEIGHT * ratio) / notes.size)) / ratio
+    this.line = Math.max(1, Math.round((HEIGHT * columns.unit * ratio) / notes.size)) / ratio
     const height = this.line * notes.size
-    const context = sized(canvas, columns.width, height + 2)
+    this.top = columns.above
+    const context = sized(canvas, columns.width, this.top + height + 2)
+    columns.axis(context, look, desk.tokens, desk.trace.prompt, this.top, this.top, desk.choice.position)
     this.pixels(context, look, ratio, height)
+    context.save()
+    context.translate(0, this.top)
     this.grid(context, look, height)
     if (this.first > columns.seen.from) torn(context, look, columns.gutter, Math.min(columns.x(this.first), columns.width), 0, height)
-    Object.assign(canvas.dataset, { drawn: this.key, line: this.line, gutter: columns.gutter, step: columns.step, from: columns.seen.from, own: desk.choice.own })
+    context.restore()
+    Object.assign(canvas.dataset, { drawn: this.key, line: this.line, top: this.top, gutter: columns.gutter, step: columns.step, from: columns.seen.from, own: desk.choice.own })
     this.say()
   }
 
@@ -112,7 +117,7 @@ export class Picture {
       }
       for (let copy = 1; copy < line; copy++) out.copyWithin((dimension * line + copy) * wide, dimension * line * wide, (dimension * line + 1) * wide)
     }
-    context.putImageData(picture, Math.round(columns.gutter * ratio), 0)
+    context.putImageData(picture, Math.round(columns.gutter * ratio), Math.round(this.top * ratio))
     this.bin = Math.ceil(cells / wide)
   }
 
@@ -153,7 +158,7 @@ export class Picture {
     if (!this.notes) return null
     const box = this.canvas.getBoundingClientRect()
     const position = this.desk.columns.at(event.clientX - box.left)
-    const dimension = Math.floor((event.clientY - box.top) / this.line)
+    const dimension = Math.floor((event.clientY - box.top - this.top) / this.line)
     return position === null || dimension < 0 || dimension >= this.notes.size ? null : { position, dimension }
   }
 

@@ -14,8 +14,8 @@ const WORDS_ABOVE = 74 // pixels
 const BOUND = 32 * 2 ** 20 // bytes of notes that are checked (engine/notes.py)
 
 export class Proof {
-  /** `desk`: {words, base, lang, errors, trace, examples, onOpen(run)}. */
-  constructor(desk) {
+  /** `desk`: {words, base, lang, errors, trace, examples, onOpen(run)}; `kept` as `kept()` told it. */
+  constructor(desk, kept) {
     this.desk = desk
     const { words } = desk
     this.begin = button(words.proof.begin, () => this.prove(), { class: 'pill main', 'data-do': 'prove' })
@@ -28,6 +28,14 @@ export class Proof {
     this.root = el('div', { class: 'proof' }, el('p', { class: 'row' }, this.begin, this.again, this.open), this.verdict, el('div', { class: 'wide' }, this.canvas), this.told, this.legend)
     this.canvas.addEventListener('pointermove', (event) => this.point(event))
     this.canvas.addEventListener('click', (event) => this.point(event))
+    if (!kept) return
+    Object.assign(this, kept, { api: new NotesApi(desk.base, kept.run, desk.lang) })
+    this.open.hidden = this.again.hidden = false
+  }
+
+  /** What is left of a proof that is over when the page is built anew. */
+  kept() {
+    return this.open.hidden ? undefined : { run: this.run, checks: this.checks, tokens: this.tokens, prompt: this.prompt }
   }
 
   close() {
@@ -46,7 +54,7 @@ export class Proof {
 
   async prove() {
     const { desk } = this
-    this.begin.disabled = true
+    this.begin.disabled = this.open.hidden = this.again.hidden = true
     Object.assign(this, { checks: [], tokens: [], watching: null, finished: null, run: null })
     setText(this.told, '')
     this.told.dataset.sum = ''
@@ -71,7 +79,7 @@ export class Proof {
 
   async take(events) {
     for (const event of events) {
-      if (event.type === 'started') this.tokens = [...event.prompt]
+      if (event.type === 'started') Object.assign(this, { tokens: [...event.prompt], prompt: event.prompt.length })
       if (event.type === 'chose') this.tokens.push(event.token)
       if (event.type === 'finished') this.finished = event
     }
@@ -137,6 +145,7 @@ export class Proof {
 
   draw() {
     const { words } = this.desk
+    if (!this.checks?.length) return
     const rows = this.compared()
     const count = (kind) => rows.reduce((sum, row) => sum + row.filter((one) => one === kind).length, 0)
     const [same, changed] = [count('same'), count('changed')]
@@ -156,10 +165,11 @@ export class Proof {
     if (!rows.length || !width) return
     this.canvas.hidden = this.legend.hidden = false
     const look = lookOf(this.root)
-    const gutter = 84
-    const cell = Math.max(3, Math.min(16, (width - gutter - 4) / columns))
-    const line = Math.max(4, Math.min(14, 280 / rows.length))
-    const top = cell >= 13 ? WORDS_ABOVE : 0
+    const unit = look.size / 16
+    const gutter = Math.round(84 * unit)
+    const cell = Math.max(3, Math.min(16 * unit, (width - gutter - 4) / columns))
+    const line = unit * Math.max(4, Math.min(14, 280 / rows.length))
+    const top = cell >= 13 * unit ? Math.round(WORDS_ABOVE * unit) : 0
     const context = sized(this.canvas, gutter + cell * columns + 2, top + line * rows.length + 2)
     this.shape = { gutter, cell, line, top }
     if (top) this.above(context, look, columns)
@@ -174,7 +184,7 @@ export class Proof {
         context.fillRect(gutter + column * cell - grow, top + index * line - grow, cell - gap + 2 * grow, line - gap + 2 * grow)
       })
       context.fillStyle = look.pencil
-      if (line >= 9 || index % 2 === 0) context.fillText(this.name(index), gutter - 7, top + index * line + line / 2)
+      if (line >= 9 * unit || index % 2 === 0) context.fillText(this.name(index), gutter - 7, top + index * line + line / 2)
     })
     this.canvas.dataset.rows = rows.length
   }
@@ -186,7 +196,7 @@ export class Proof {
     context.textBaseline = 'middle'
     for (let column = 0; column < columns; column++) {
       const token = this.tokens[column]
-      context.fillStyle = token?.special ? look.special : column >= this.checks[0].length ? look.decode : look.pencil
+      context.fillStyle = token?.special ? look.special : column >= this.prompt ? look.decode : look.pencil
       standing(context, Array.from(visible(token?.text ?? '')).slice(0, 12).join(''), gutter + (column + 0.5) * cell, top - 4, top - 6, look.size)
     }
   }
@@ -194,8 +204,8 @@ export class Proof {
   name(index) {
     const { words } = this.desk
     const { asked, length } = this.checks[index]
-    if (!asked) return fill(words.proof.step, { n: length - this.checks[0].length })
-    return index ? words.proof.now : words.proof.start
+    if (asked && index) return words.proof.now
+    return length > this.prompt ? fill(words.proof.step, { n: length - this.prompt }) : words.proof.start
   }
 
   point(event) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import streamlit as st
@@ -47,15 +48,16 @@ def _known() -> Chosen:
         say("memory.model"),
         tuple(configs()),
         index=tuple(configs()).index(DEFAULT),
-        format_func=lambda name: f"{configs()[name].title} · {_size(kept(name))}",
+        format_func=lambda name: f"{configs()[name].title} · {_size(name)}",
         key="memory-model",
     )
     origin = configs()[name]
     return Chosen(origin.title, read(kept(name)), f"{origin.source} ({origin.version[:12]})")
 
 
-def _size(config: dict[str, object]) -> str:
-    count = read(config).parameters
+@cache
+def _size(name: str) -> str:
+    count = read(kept(name)).parameters
     return f"{count / 1e9:,.1f} B" if count >= 1e9 else f"{count / 1e6:,.0f} M"
 
 

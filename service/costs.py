@@ -40,7 +40,7 @@ def costs_of(trace: Trace, config: Mapping[str, Any] | None = None) -> dict[str,
         "prefill": made.one(prompt, 0),
         "decode": made.one(1, prompt),
         "chunks": [made.one(stop - start, start) for start, stop in read],
-        "steps": [made.one(1, event.position, event.together) for event in wrote],
+        "steps": [made.one(event.read, event.position + 1 - event.read, event.together) for event in wrote],
         "batches": {str(batch): made.one(1, prompt + 1, batch) for batch in BATCHES},
         "curve": [made.one(tokens, 0) for tokens in lengths(facts.context)],
         "race": {

@@ -41,7 +41,8 @@ export class Roofline {
     if (batches.length > 1) {
       picture.append(svg('polyline', { class: 'path', points: batches.map((point) => `${this.x(point.intensity)},${this.y(point.rate)}`).join(' ') }))
     }
-    picture.append(...this.points.map((point) => this.point(point)))
+    // What comes last lies on top: the run's own two points, which a batch of one all but covers.
+    picture.append(...[...batches, ...this.points.filter((point) => point.mark !== 'batch')].map((point) => this.point(point)))
     this.frame.replaceChildren(picture)
     const chosen = this.points.find((point) => point.name === this.chosen) ?? this.points[0]
     this.tell(chosen)

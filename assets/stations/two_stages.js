@@ -151,7 +151,7 @@ class TwoStages {
     this.stages = stagesOf(events, costs)
     const peaks = measures ? peaksOf(measures) : null
     const fitting = here ? peaks : null
-    this.comparison.show(this.stages, fitting, summary?.recorded)
+    this.comparison.show(this.stages, fitting, summary?.recorded, this.started.cold)
     this.fitting = fitting
     this.drawRoofline()
     const timed = (stage) => (here ? measures.results[`parts/${costs.prompt}/${stage}`] : undefined)

@@ -82,6 +82,13 @@ def test_the_race_counts_prefill_on_both_sides(trace: Trace) -> None:
     assert all(many > few for few, many in zip(notes[1:], none[1:], strict=True))
 
 
+def test_a_run_without_notes_reads_everything_in_every_step() -> None:
+    trace = tiny.sit("llama", tiny.raw(max_new_tokens=5, notes=False))
+    told = costs_of(trace, CONFIG)
+    assert [one["total"] for one in told["steps"]] == told["race"]["none"][1:]
+    assert {one["bytes"]["cache_read"] for one in told["steps"]} == {0}
+
+
 def test_a_config_is_read_where_the_model_lies(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
     assert config_of(str(tmp_path)) == {"model_type": "llama"}

@@ -1,0 +1,196 @@
+"""Why two stages, in a real browser: the table is the trace's, the points stand where they belong, the race is run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from engine.words import say
+from tests.e2e.conftest import App
+from tests.e2e.stations import LONG, until
+from tests.e2e.test_prefill import begin, sit
+
+Visit = Callable[..., Page]
+PAPER = {"prompt": "Anna's cat is called Luna. What is the name of Anna's cat?", "max_new_tokens": 12}
+
+
+def at(visit: Visit, app: App, run: str, query: str = "", **options: Any) -> Page:
+    page = visit(f"{app.address}/two_stages?run={run}{query}", **options)
+    page.wait_for_selector("[data-ready=true]", timeout=LONG)
+    return page
+
+
+def cell(page: Page, name: str) -> float:
+    return float(page.locator(f"[data-cell='{name}']").get_attribute("data-value") or "nan")
+
+
+def points(page: Page) -> dict[str, tuple[float, float]]:
+    """Every point of the roofline: its name, and its place."""
+    found = page.locator("[data-point]").evaluate_all("(all) => all.map((e) => ({...e.dataset}))")
+    return {one["point"]: (float(one["x"]), float(one["y"])) for one in found}
+
+
+def measured(page: Page, name: str) -> None:
+    page.locator(f"[data-do={name}]").click()
+    page.wait_for_selector(f"[data-measure={name}][data-state=finished]", timeout=LONG)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_table_is_filled_from_the_runs_own_trace(app: App, visit: Visit, lang: str) -> None:
+    run = sit(app, **PAPER)
+    page = at(visit, app, run, f"&lang={lang}")
+    until(page, "[data-state]", "d.state === 'finished'")
+    lines, costs = app.lines(run), app.ask(f"/api/runs/{run}/costs")
+    read = [event for event in lines if event["type"] == "prefilled"]
+    steps = sorted((event for event in lines if event["type"] == "decoded"), key=lambda event: event["seconds"])
+    middle = steps[len(steps) // 2]
+    cost = costs["steps"][middle["position"] - costs["prompt"]]
+    assert cell(page, "seconds.prefill") == sum(event["seconds"] for event in read)
+    assert cell(page, "seconds.decode") == middle["seconds"]
+    assert cell(page, "input.prefill") == costs["prompt"] and cell(page, "input.decode") == 1
+    assert cell(page, "flops.prefill") == costs["prefill"]["total"] and cell(page, "flops.decode") == cost["total"]
+    for key in ("weights", "cache_read", "cache_written"):
+        assert cell(page, f"{key}.decode") == cost["bytes"][key]
+    assert cell(page, "rate.decode") == pytest.approx(cost["total"] / middle["seconds"])
+    assert cell(page, "speed.prefill") == pytest.approx(costs["prefill"]["moved"] / cell(page, "seconds.prefill"))
+
+
+def test_the_machine_is_measured_and_the_points_stand_under_its_roof(app: App, visit: Visit) -> None:
+    run = sit(app, **PAPER)
+    page = at(visit, app, run)
+    for name in ("peaks", "batches", "parts"):
+        measured(page, name)
+    told, costs = app.ask("/api/measures"), app.ask(f"/api/runs/{run}/costs")
+    results = told["results"]
+    rates = {kind: max(one["rate"] for name, one in results.items() if name.startswith("peak/") and one["kind"] == kind)
+             for kind in ("compute", "bandwidth")}  # fmt: skip
+    roof = page.locator(".roof").evaluate("(e) => ({...e.dataset})")
+    assert {kind: float(roof[kind]) for kind in rates} == pytest.approx(rates)
+    stand = points(page)
+    assert set(stand) == {"prefill", "decode", *(f"batch-{batch}" for batch in told["batches"])}
+    for batch in told["batches"]:
+        cost, kept = costs["batches"][str(batch)], results[f"batch/{costs['prompt']}/{batch}"]
+        assert stand[f"batch-{batch}"] == pytest.approx((cost["intensity"], cost["total"] / kept["best"]))
+    assert stand["prefill"] == pytest.approx((costs["prefill"]["intensity"], cell(page, "rate.prefill")))
+    for part, seconds in results[f"parts/{costs['prompt']}/decode"]["parts"].items():
+        drawn = page.locator(f"[data-stage=decode][data-kind=seconds] [data-part={part}]").get_attribute("data-value")
+        assert float(drawn or 0) == pytest.approx(seconds)
+    shapes = page.locator("[data-drawn] :is(circle, path, line, text)")
+    assert shapes.count() > 30, "the chart is drawn"
+    reloaded = at(visit, app, run)
+    assert points(reloaded) == stand, "what was measured is kept"
+
+
+def test_the_points_are_read_by_keyboard_and_pointer_and_the_slider_walks_prefill(app: App, visit: Visit) -> None:
+    run = sit(app, **PAPER)
+    page = at(visit, app, run)
+    if not app.ask("/api/measures")["results"]:
+        measured(page, "peaks")
+    stand = points(page)
+    for name in ("decode", "prefill"):
+        page.locator(f"[data-point={name}]").focus()
+        told = page.locator("[data-roofline]").evaluate("(e) => ({...e.dataset})")
+        assert (told["name"], float(told["x"]), float(told["y"])) == (name, *stand[name])
+    page.locator("[data-point=decode] circle:not(.reach)").hover()
+    until(page, "[data-roofline]", "d.name === 'decode'")
+    curve = app.ask(f"/api/runs/{run}/costs")["curve"]
+    slider = page.locator("[data-do=length]")
+    seen = []
+    for step in (0, 12, len(curve) - 1):
+        slider.fill(str(step))
+        guess = page.locator("p[data-guess]").evaluate("(e) => ({...e.dataset})")
+        assert (int(guess["tokens"]), float(guess["intensity"])) == (curve[step]["tokens"], curve[step]["intensity"])
+        seen.append((float(guess["intensity"]), float(guess["rate"])))
+    assert seen == sorted(seen) and seen[0][1] < seen[-1][1], "up the slope"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_race_is_run_twice_and_says_the_same_words(app: App, visit: Visit, lang: str) -> None:
+    page = at(visit, app, sit(app, **PAPER), f"&lang={lang}")
+    page.locator("[data-do=race]").click()
+    page.wait_for_selector("[data-race=finished]", timeout=LONG)
+    lanes = {
+        side: page.locator(f"[data-lane={side}]").evaluate("(e) => ({...e.dataset})") for side in ("notes", "none")
+    }
+    assert lanes["notes"]["ids"] == lanes["none"]["ids"] != ""
+    assert page.locator("[data-race]").get_attribute("data-same") == "true"
+    expect(page.get_by_text(say("two_stages.race.same", lang))).to_be_visible()
+    for side, lane in lanes.items():
+        lines = app.lines(lane["run"])
+        chose = [event for event in lines if event["type"] == "chose"]
+        assert lane["ids"].split() == [str(event["token"]["id"]) for event in chose]
+        assert lines[[event["type"] for event in lines].index("started")]["settings"]["notes"] is (side == "notes")
+        costs = app.ask(f"/api/runs/{lane['run']}/costs")["race"][side]
+        assert float(lane["flops"]) == sum(costs[: len(chose)])
+        drawn = page.locator(f"[data-chart=race-seconds] [data-series={side}]").get_attribute("data-points")
+        assert json.loads(drawn or "[]") == [[number + 1, event["at"]] for number, event in enumerate(chose)]
+    read = [event["read"] for event in app.lines(lanes["none"]["run"]) if event["type"] == "decoded"]
+    assert read == sorted(read) and read[0] > 1
+    page.locator("[data-do=race-replay]").click()
+    until(page, "[data-lane=none]", f"Number(d.words) === {len(lanes['none']['ids'].split())}")
+
+
+def test_the_race_can_be_stopped(app: App, visit: Visit) -> None:
+    page = at(visit, app, sit(app, prompt="Tell me a long story about a lighthouse.", max_new_tokens=8))
+    page.locator("[data-do=race]").click()
+    page.wait_for_selector("[data-lane=none][data-words='2'], [data-lane=none][data-words='3']", timeout=LONG)
+    page.locator("[data-do=race-stop]").click()
+    page.wait_for_selector("[data-race=stopped]", timeout=LONG)
+    run = page.locator("[data-lane=none]").get_attribute("data-run")
+    assert app.lines(str(run))[-1]["reason"] == "stopped"
+    expect(page.locator("[data-do=race]")).to_be_visible()
+
+
+def test_a_measurement_can_be_stopped_and_what_was_measured_stays(app: App, visit: Visit) -> None:
+    page = at(visit, app, sit(app, **PAPER))
+    page.locator("[data-do=batches]").click()
+    page.wait_for_selector("[data-measure=batches][data-state=running]")
+    page.locator("[data-do=batches-stop]").click()
+    page.wait_for_selector("[data-measure=batches][data-state=stopped]", timeout=LONG)
+    expect(page.locator("[data-do=batches]")).to_be_enabled()
+    assert app.ask("/api/health")["engine"] == "ready"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_recording_does_not_stand_under_this_machines_roof(app: App, visit: Visit, lang: str) -> None:
+    page = at(visit, app, "open-book", f"&lang={lang}")
+    until(page, "[data-state]", "d.state === 'finished'")
+    assert page.locator("[data-point=prefill]").count() == 1
+    started = next(event for event in app.lines("open-book") if event["type"] == "started")
+    if started["facts"]["device_name"] != app.ask("/api/measures")["machine"]["device_name"]:
+        assert page.locator(".roof").count() == 0
+        assert page.locator("[data-do=batches]").is_disabled() and page.locator("[data-do=parts]").is_disabled()
+    page.locator("[data-do=again]").click()
+    page.wait_for_url(lambda url: "run=" in url and "run=open-book" not in url)
+    until(page, "[data-state]", "d.state === 'finished'")
+    expect(page.locator("[data-do=batches]")).to_be_enabled()
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: str) -> None:
+    run = begin(app, prompt="Tell me a very long story about a lighthouse.", max_new_tokens=512)
+    page = at(visit, app, run, f"&lang={lang}")
+    until(page, "[data-state]", "d.state === 'running'")
+    end = time.monotonic() + 120
+    while app.ask(f"/api/runs/{run}")["tpot"] is None:
+        assert time.monotonic() < end, "no second word came"
+        time.sleep(0.2)
+    app.ask(f"/api/runs/{run}/stop", {})
+    until(page, "[data-state]", "d.state === 'stopped'")
+    assert cell(page, "input.decode") == 1
+    failed = begin(app, prompt="word " * 2000, notes=False, max_new_tokens=4)
+    page = at(visit, app, failed, f"&lang={lang}")
+    until(page, "[data-state]", "d.state === 'failed'")
+    expect(page.get_by_text("1024").first).to_be_visible()
+
+
+def test_on_a_phone_nothing_runs_off_the_page(app: App, visit: Visit) -> None:
+    page = at(visit, app, sit(app, **PAPER), width=390, height=844)
+    until(page, "[data-state]", "d.state === 'finished'")
+    wide = page.locator(".station").evaluate("(e) => e.scrollWidth - e.clientWidth")
+    assert wide <= 1

@@ -118,6 +118,7 @@ export class Controls {
       fill(words.paper.bytes, { bytes: hex }),
     ]
     if (chip.classList.contains('flagged')) lines.push(words.paper.flagged)
+    if (chip.classList.contains('torn')) lines.push(words.scratch.hover_torn)
     this.tip(lines.join('\n'), chip.getBoundingClientRect())
   }
 
@@ -144,7 +145,8 @@ export class Controls {
       : fill(words.scratch.hover, { word: this.scene.columnText(start), layer: layer + 1 })
     const v = many ? '' : number(trace.values.norm(layer, start), 2)
     const norms = many ? '' : `\n${fill(words.scratch.hover_norms, { k: number(trace.keys.norm(layer, start), 2), v })}`
-    this.tip(`${text}${norms}\n${words.scratch.hover_legend}`, { left: clientX, bottom: clientY + 6, top: clientY - 6 })
+    const torn = !many && trace.gone.get(start) <= player.t ? `\n${words.scratch.hover_torn}` : ''
+    this.tip(`${text}${torn}${norms}\n${words.scratch.hover_legend}`, { left: clientX, bottom: clientY + 6, top: clientY - 6 })
   }
 
   tip(text, { left, bottom, top }) {

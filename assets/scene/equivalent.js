@@ -27,6 +27,7 @@ export class Equivalent {
       held: state.held,
       ahead: state.ahead,
       decoded: state.decoded,
+      forgotten: state.forgotten,
     }
     for (const [name, value] of Object.entries(data)) {
       if (parts.moment.dataset[name] !== String(value)) parts.moment.dataset[name] = value

@@ -16,6 +16,7 @@ export class Trace {
     this.words = []
     this.reused = null
     this.gone = new Map()
+    this.forgets = []
     this.finished = null
   }
 
@@ -38,7 +39,16 @@ export class Trace {
   /** Bytes of K and V that one position takes in one layer. */
   get noteBytes() {
     const { kv_heads, head_size, value_bytes } = this.facts
-    return 2 * kv_heads * head_size * value_bytes
+    const { squeezed } = this
+    return 2 * kv_heads * (squeezed ? squeezed.codes + squeezed.scales : head_size * value_bytes)
+  }
+  /** Bytes of one head's K or V where notes are kept squeezed (engine/quantised.py), else null. */
+  get squeezed() {
+    const { head_size } = this.facts
+    const { dtype } = this.started.settings.keeping ?? {}
+    const bits = { fp8: 8, int8: 8, int4: 4, int2: 2 }[dtype]
+    const groups = Math.ceil(head_size / 64)
+    return bits ? { codes: Math.ceil((head_size * bits) / 8), scales: groups * (dtype === 'fp8' ? 2 : 4) } : null
   }
   /** When the prompt's forward passes were over, Infinity before. */
   get read() {
@@ -48,6 +58,13 @@ export class Trace {
   /** The text of the answer so far as code points, as the tokens' spans count them. */
   get characters() {
     return Array.from(this.last.text)
+  }
+
+  /** Positions of the prompt whose notes have not been let go at `t`. */
+  stillThere(t) {
+    let n = this.prompt
+    for (const { at, positions } of this.forgets) if (at <= t) n -= positions.filter((one) => one < this.prompt).length
+    return n
   }
 
   push(event) {
@@ -159,6 +176,7 @@ const index = {
   },
 
   forgot(trace, event) {
+    trace.forgets.push(event)
     for (const position of event.positions) trace.gone.set(position, event.at)
   },
 

@@ -21,6 +21,7 @@ export function sentences(scene, moment) {
   if (phase === 'tokenise')
     return { title: fill(w.tokenise, { n: number(trace.prompt) }), template: w.tokenise_sub, note: null }
   if (phase === 'prefill') return reading(w, trace, moment, layers)
+  if (phase === 'first' && state.forgotten) return torn(w, trace, state)
   if (phase === 'first')
     return {
       title: w.first,
@@ -57,6 +58,7 @@ function writing(scene, { focus, state, step, steps }) {
   const { words, trace, lens } = scene
   const w = words.head
   if (trace.words[focus]?.taken) return { title: w.taken, template: w.taken_sub, values: { n: number(trace.reused.stop), k: trace.last.kept }, note: 'decode' }
+  if (focus <= 0 && state.forgotten) return torn(w, trace, state)
   if (focus <= 0) return { title: w.first, template: w.first_sub, values: { time: time(state.ttft) }, note: 'first' }
   const word = trace.words[focus]
   const k = focus + 1
@@ -85,6 +87,14 @@ function writing(scene, { focus, state, step, steps }) {
   return { title: w.decode, template: w.decode_sub, values: { k }, note: 'decode', together }
 }
 
+/** The paper is read and what is not to be kept goes: how much, and what stays. */
+function torn(w, trace, state) {
+  const { first, last, heavy } = trace.started.settings.keeping
+  const template = heavy ? w.torn_heavy_sub : first ? w.torn_sub : w.torn_window_sub
+  const values = { gone: number(state.forgotten), columns: number(state.columns), first: number(first), last: number(last), heavy: number(heavy) }
+  return { title: w.torn, template, values, note: 'first' }
+}
+
 function ended({ words, trace, errors }, { state }) {
   const w = words.head
   const { finished } = trace
@@ -101,6 +111,12 @@ function ended({ words, trace, errors }, { state }) {
   return { title, template: w.end_sub, values: { n: number(state.prompt), read, tpot: time(state.tpot) }, note: null }
 }
 
+/** What else is to be said of the moment: who shares the pass, what is not there any more. */
+function further(w, { together, title, note }, { state }) {
+  const torn = state.forgotten && title !== w.torn && (note === 'decode' || note === null)
+  return (together > 1 ? ` ${w.decode_together}` : '') + (torn ? ` ${w.torn_so_far}` : '')
+}
+
 export class Headline {
   constructor(scene) {
     this.scene = scene
@@ -114,9 +130,11 @@ export class Headline {
     setText(parts.headline, said.title)
     if (connection === 'lost' || connection === 'refused') setRich(parts.sub, words.head[connection], {})
     else
-      setRich(parts.sub, said.template + (said.together > 1 ? ` ${words.head.decode_together}` : ''), {
+      setRich(parts.sub, said.template + further(words.head, said, moment), {
         ...said.values,
         ...(said.together > 1 ? { n: said.together - 1 } : {}),
+        gone: number(moment.state.forgotten),
+        columns: number(moment.state.columns),
       })
     parts.sub.classList.toggle('abnormal', Boolean(said.abnormal) || connection === 'lost')
     this.note(said.note)

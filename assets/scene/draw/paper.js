@@ -2,6 +2,7 @@
 import { el, fill, setText, tag } from '../dom.js'
 import { beginsWord, number, percent, visible } from '../text.js'
 import { shade } from './back.js'
+import { tears } from './torn.js'
 
 const SLICE = 200 // chips built in one frame
 const BLOCK = 120 // tokens in one block that the browser may skip, then on to the end of the sentence
@@ -22,6 +23,7 @@ export class Paper {
     this.chips = []
     this.lit = []
     this.reading = ''
+    this.torn = ''
     this.built = 0
     this.focused = null
     parts.paper.replaceChildren()
@@ -143,6 +145,7 @@ export class Paper {
 
   draw(moment) {
     this.drawReading(moment)
+    this.drawTorn(moment)
     this.drawLooks(moment)
   }
 
@@ -154,6 +157,16 @@ export class Paper {
     this.reading = key
     this.scene.parts.paper.classList.toggle('reading', Boolean(span))
     this.chips.forEach((chip, i) => chip.classList.toggle('now', Boolean(span) && i >= span[0] && i < span[1]))
+  }
+
+  /** Chips whose notes were let go are faded. */
+  drawTorn({ t }) {
+    const { trace } = this.scene
+    const count = tears(trace, t)
+    const key = `${count} ${this.chips.length}`
+    if (key === this.torn) return
+    this.torn = key
+    this.chips.forEach((chip, i) => chip.classList.toggle('torn', trace.gone.get(i) <= t))
   }
 
   drawLooks(moment) {

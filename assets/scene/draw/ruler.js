@@ -3,10 +3,10 @@ import { fill } from '../dom.js'
 import { number } from '../text.js'
 import { font } from './marks.js'
 
-export function drawRuler(context, g, scene, moment, { bytes }) {
+export function drawRuler(context, g, scene, moment, { bytes, tears: torn }) {
   const y = g.bottom + 0.3 * g.u
   drawBrackets(context, g, scene, moment, y)
-  drawBytes(context, g, scene, y + 1.62 * g.u, bytes)
+  drawBytes(context, g, scene, y + 1.62 * g.u, bytes, torn ? scene.trace.stillThere(moment.t) : g.prompt)
 }
 
 function drawBrackets(context, g, { palette, words, trace }, { phase, state, passIndex }, y) {
@@ -61,8 +61,11 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
   context.globalAlpha = 1
 }
 
-/** A ruler in bytes, over the same columns. Where layers slide, it counts columns' share. */
-function drawBytes(context, g, { palette, trace }, y, bytes) {
+/**
+ * A ruler in bytes, over the same columns; `read` of them are the prompt's. Where layers slide it counts columns' share,
+ * and where columns were let go it is as long as those that are left.
+ */
+function drawBytes(context, g, { palette, trace }, y, bytes, read) {
   const each = trace.noteBytes * g.layers
   const most = (g.prompt + g.answers) * each
   const height = 0.26 * g.u
@@ -72,8 +75,8 @@ function drawBytes(context, g, { palette, trace }, y, bytes) {
   }
   bar(g.left, g.readEnd, palette.edge)
   if (g.columns > g.readColumns) bar(g.x(g.readColumns), g.end, palette.edge)
-  bar(g.left, g.edge(Math.min(bytes / each, g.prompt)), palette.prefill)
-  if (bytes / each > g.prompt) bar(g.edge(g.prompt + 1e-9), Math.min(g.end, g.edge(bytes / each)), palette.decode)
+  bar(g.left, g.edge(Math.min(bytes / each, read)), palette.prefill)
+  if (bytes / each > read) bar(g.edge(read + (read < g.prompt ? 0 : 1e-9)), Math.min(g.end, g.edge(bytes / each)), palette.decode)
   drawTicks(context, g, palette, y, each, most)
 }
 

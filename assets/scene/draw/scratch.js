@@ -4,10 +4,12 @@
  */
 import { fill, setText, tag } from '../dom.js'
 import { bytes, number } from '../text.js'
+import { formulaOf } from './formula.js'
 import { answerRoom, geometry } from './geometry.js'
 import { mark } from './marks.js'
 import { drawBack } from './back.js'
 import { drawFront, FRESH } from './front.js'
+import { drawTorn, runsOf, tears } from './torn.js'
 
 export class Scratch {
   constructor(scene) {
@@ -65,7 +67,7 @@ export class Scratch {
    * What is on the paper at this moment. `dry` counts rows of prefill passes laid end to end (pass 0 layer 0, pass 0
    * layer 1, …) and decode columns that will not change any more; `bytes` is what the notes take.
    */
-  written({ pass, passIndex, rows, reading, step, steps, state }) {
+  written({ t, pass, passIndex, rows, reading, step, steps, state }) {
     const { trace } = this.scene
     const { layers } = trace
     const before = Math.max(0, passIndex) * layers
@@ -85,17 +87,23 @@ export class Scratch {
       step,
       bytes: state.kv_bytes + (sliding ? 0 : extra),
       measured: extra === 0,
+      tears: tears(trace, t),
     }
   }
 
-  drawNotes({ dryRows, steps }) {
+  drawNotes({ dryRows, steps, tears: torn }) {
     const dry = this.dry
-    if (!dry || dryRows < dry.rows || steps < dry.steps || dry.trace !== this.scene.trace || this.rescaled(dry)) {
+    const back = !dry || dryRows < dry.rows || steps < dry.steps || torn < dry.torn
+    if (back || dry.trace !== this.scene.trace || this.rescaled(dry)) {
       this.clear('notes')
-      this.dry = { rows: 0, steps: 0, trace: this.scene.trace, passes: this.scene.trace.passes.length }
+      this.dry = { rows: 0, steps: 0, torn: 0, trace: this.scene.trace, passes: this.scene.trace.passes.length }
     }
+    const fresh = dryRows > this.dry.rows || steps > this.dry.steps
     for (; this.dry.rows < dryRows; this.dry.rows++) this.drawRow(this.contexts.notes, this.dry.rows)
     for (; this.dry.steps < steps; this.dry.steps++) this.drawColumn(this.dry.steps)
+    if (torn && (fresh || torn !== this.dry.torn))
+      drawTorn(this.contexts.notes, this.g, this.scene.palette, runsOf(this.scene.trace, torn))
+    this.dry.torn = torn
   }
 
   /** Another part of the paper was read: the layers' scales have changed, so all marks have. */
@@ -128,7 +136,8 @@ export class Scratch {
       mark(notes, this.g, trace, layer, column, position + 1, palette.decode, { boost: 0.22 })
   }
 
-  drawFormula({ state, pass, reading }, { bytes: now, measured }) {
+  drawFormula(moment, { bytes: now, measured }) {
+    const { state } = moment
     const { words, trace, parts, kind } = this.scene
     setText(parts.bytes, number(now))
     const provenance = measured ? kind : 'computed'
@@ -138,29 +147,7 @@ export class Scratch {
       setText(parts.formulaEnd, '')
       return
     }
-    const { facts } = trace
-    const common = { heads: facts.kv_heads, size: facts.head_size, value: facts.value_bytes }
-    const notes = now / trace.noteBytes
-    const full = facts.layer_kinds.filter((layer) => layer === 'full').length
-    const slides = facts.window > 0 && state.columns > facts.window
-    let text
-    if (slides)
-      text = fill(words.scratch.formula_window, {
-        ...common,
-        full,
-        sliding: facts.layers - full,
-        n: number(state.columns),
-        window: number((notes - full * state.columns) / (facts.layers - full)),
-      })
-    else if (reading && pass.start === 0)
-      text = fill(words.scratch.formula, {
-        ...common,
-        layers: Math.round(notes / (pass.stop - pass.start)),
-        n: number(pass.stop - pass.start),
-      })
-    else if (notes % facts.layers) text = fill(words.scratch.formula_notes, { ...common, n: number(notes) })
-    else text = fill(words.scratch.formula, { ...common, layers: facts.layers, n: number(notes / facts.layers) })
-    setText(parts.formula, now ? text : '')
+    setText(parts.formula, formulaOf(this.scene, moment, now))
     // The size of one note while notes are taken; afterwards what was set aside for the whole run.
     const end = state.kv_allocated
       ? fill(words.scratch.reserved, { n: bytes(state.kv_allocated) })

@@ -13,7 +13,7 @@ export class Comparison {
   }
 
   /** `stages` of `stagesOf`, `peaks` of this machine where the run was sat on it, or null; `cold`: the model's first run. */
-  show({ prefill, decode, shared }, peaks, recorded, cold) {
+  show({ prefill, decode, shared, reread }, peaks, recorded, cold) {
     const { words } = this
     const timed = recorded ? 'recorded' : 'measured'
     const rows = [
@@ -31,7 +31,7 @@ export class Comparison {
       this.said('remedy'),
     ]
     const body = rows.map((row) => row({ prefill, decode }))
-    const note = joined([peaks ? words.table.shares : words.table.no_shares, shared ? fill(words.table.shared, { n: shared }) : '', decode ? '' : words.table.no_decode, cold && words.table.cold])
+    const note = joined([peaks ? words.table.shares : words.table.no_shares, shared ? fill(words.table.shared, { n: shared }) : '', reread ? words.table.no_notes : decode ? '' : words.table.no_decode, cold && words.table.cold])
     this.root.replaceChildren(
       el('table', { class: 'comparison', 'data-comparison': true },
         el('thead', {}, el('tr', {}, el('th', {}), ...['prefill', 'decode'].map((stage) => el('th', { scope: 'col', class: stage }, words.stage[stage])))),

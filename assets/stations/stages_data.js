@@ -11,8 +11,14 @@ const most = (list, of) => list.reduce((best, one) => (best && of(best) >= of(on
 export function stagesOf(events, costs) {
   const passes = events.filter((event) => event.type === 'prefilled')
   const steps = events.filter((event) => event.type === 'decoded').map((event, index) => ({ event, cost: costs.steps[index] }))
-  const alone = steps.filter(({ event }) => event.together === 1 && (event.read ?? 1) === 1)
-  return { prefill: passes.length ? read(passes, costs.chunks) : null, decode: wrote(alone), shared: steps.length - alone.length }
+  const decoded = steps.filter(({ event }) => (event.read ?? 1) === 1)
+  const alone = decoded.filter(({ event }) => event.together === 1)
+  return {
+    prefill: passes.length ? read(passes, costs.chunks) : null,
+    decode: wrote(alone),
+    shared: decoded.length - alone.length,
+    reread: steps.length - decoded.length,
+  }
 }
 
 function read(passes, chunks) {

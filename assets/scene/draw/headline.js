@@ -62,6 +62,7 @@ function writing(scene, { focus, state, step, steps }) {
   if (focus <= 0) return { title: w.first, template: w.first_sub, values: { time: time(state.ttft) }, note: 'first' }
   const word = trace.words[focus]
   const k = focus + 1
+  if (trace.started.settings.notes === false) return { title: w.reread, template: w.reread_sub, values: { k, n: number(trace.prompt + focus) }, note: null }
   const row = trace.prompt + focus - 1
   const together = trace.steps[step >= 0 ? step : steps - 1]?.together ?? 1
   if (word.token.special && focus === trace.words.length - 1 && trace.finished?.reason === 'eos')

@@ -43,7 +43,8 @@ export class Race {
 
   /** The question: another run's settings, greedily and short; `race` of its costs. */
   ready(settings, costs) {
-    this.settings = { ...settings, temperature: 0, max_new_tokens: WORDS, fork: null }
+    const { prompt, model, mode, control, stop, repetition_penalty: penalty, heads_off: off } = settings
+    this.settings = { prompt, model, mode, control, stop, repetition_penalty: penalty ?? 1, heads_off: off ?? [], temperature: 0, max_new_tokens: WORDS }
     this.costs = costs
     this.start.disabled = false
   }

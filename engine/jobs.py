@@ -11,6 +11,7 @@ from torch import Tensor
 from engine.beginnings import beginning
 from engine.choices import choice, reads
 from engine.explore import heads_for_pair, logit_lens, sampled_rows
+from engine.labs.heads import head_qkv
 from engine.labs.jobs import lab_piece, lab_plan
 from engine.lens import quantise
 from engine.looks import FULL, Looks
@@ -95,4 +96,5 @@ JOBS: dict[str, Job] = {
     "vocabulary": vocabulary,
     "lab_plan": lab_plan,
     "lab_piece": lab_piece,
+    "head_qkv": head_qkv,
 }

@@ -10,12 +10,14 @@ import asyncio
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 
 from engine.labs import LABS
 from engine.labs.base import Lab
 from engine.labs.jobs import known
+from engine.settings import Refusal
 from service.core import Service
+from service.explore import Layer, held
 from service.measures import Measures
 
 
@@ -28,6 +30,18 @@ def add_labs(app: FastAPI, service: Service, measures: Measures) -> None:
         if key not in plans:
             plans[key] = await service.jobs.ask("lab_plan", {"model": model, "lab": lab.name})
         return plans[key]
+
+    @app.get(
+        "/runs/{run_id}/qkv", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
+    )
+    async def head_qkv(run_id: str, layer: Layer, head: Layer) -> Response:
+        """One head's Q, K and V of the prompt, and the attention's output by the formula."""
+        if not await held(service, run_id):
+            raise Refusal("not_kept")
+        told = await service.jobs.ask("head_qkv", {"run": run_id, "layer": layer, "head": head})
+        data = told.pop("data")
+        headers = {f"X-{name.title()}": str(value) for name, value in told.items()}
+        return Response(data, media_type="application/octet-stream", headers=headers)
 
     @app.get("/labs")
     async def list_labs(model: str = "") -> dict[str, Any]:

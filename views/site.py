@@ -35,6 +35,8 @@ ENTRIES = (
     Entry("waiting", "why"),
     Entry("memory", "why"),
     Entry("remedies", "remedies"),
+    Entry("flash", "remedies"),
+    Entry("groups", "remedies"),
 )
 """In the order of the bar. The first is the default page and answers at `/`."""
 

@@ -30,8 +30,8 @@ def sit(model: LanguageModel, settings: Settings, **kwargs: Any) -> tuple[Run, T
         give_way()
         step(model, [run], lambda _, event: events.append(event), give_way)
     trace = Trace(tuple(events))
-    if trace.finished and trace.finished.code:
-        raise Refusal(trace.finished.code, **dict(trace.finished.values))
+    if trace.finished and (code := trace.finished.code):
+        raise Refusal(code, **dict(trace.finished.values))
     return run, trace
 
 
@@ -40,7 +40,7 @@ def alternate(
 ) -> dict[str, list[float]]:
     """Seconds of each side, one after another in every round, every other round backwards, so that a machine that gets
     slower or faster does so for all. A first round does not count, unless it alone took longer than `seconds`; no round
-    is begun after that long."""
+    is begun after that long. A side that gives a number tells its own seconds."""
     taken: dict[str, list[float]] = {name: [] for name in sides}
     order = list(sides)
     with undisturbed():
@@ -49,9 +49,9 @@ def alternate(
                 give_way()
                 clock.synchronise(device)
                 begin = clock.now()
-                sides[name]()
+                own = sides[name]()
                 clock.synchronise(device)
-                taken[name].append(clock.now() - begin)
+                taken[name].append(own if isinstance(own, float) else clock.now() - begin)
             if number == 0 and sum(map(sum, taken.values())) < seconds:
                 taken = {name: [] for name in sides}
             elif sum(map(sum, taken.values())) > seconds:

@@ -1,0 +1,119 @@
+/**
+ * Attention by tiles with a running maximum and a running sum, on real numbers: the same as engine/tiles.py, in the page.
+ *
+ * `head`: {n, size, scale, window, q, k, v, exact} (Float32Array of n × size each). `Walk` goes through the tiles in
+ * FlashAttention's order: a tile of queries at a time, its keys tile by tile, those above the diagonal left out.
+ */
+export function headOf({ data, header }) {
+  const [n, size] = [+header('X-Positions'), +header('X-Size')]
+  const all = new Float32Array(data.buffer, data.byteOffset, 4 * n * size)
+  const [q, k, v, exact] = [0, 1, 2, 3].map((part) => all.subarray(part * n * size, (part + 1) * n * size))
+  return { n, size, scale: +header('X-Scale'), window: +header('X-Window'), difference: +header('X-Difference'), q, k, v, exact }
+}
+
+export const sees = ({ window }, row, column) => column <= row && (!window || row - column < window)
+
+function score({ q, k, size, scale }, row, column) {
+  let sum = 0
+  for (let i = 0, a = row * size, b = column * size; i < size; i++) sum += q[a + i] * k[b + i]
+  return sum * scale
+}
+
+/** The tiles in order: {row, rowStop, column, columnStop}. */
+export function plan({ n, window }, side) {
+  const tiles = []
+  for (let row = 0; row < n; row += side) {
+    const first = window ? Math.floor(Math.max(0, row - window + 1) / side) * side : 0
+    for (let column = first; column < Math.min(row + side, n); column += side) {
+      tiles.push({ row, rowStop: Math.min(row + side, n), column, columnStop: Math.min(column + side, n) })
+    }
+  }
+  return tiles
+}
+
+export class Walk {
+  constructor(head, side) {
+    Object.assign(this, { head, side, tiles: plan(head, side) })
+    this.reset()
+  }
+
+  reset() {
+    const { n, size } = this.head
+    this.step = 0
+    this.largest = new Float32Array(n).fill(-Infinity)
+    this.total = new Float32Array(n)
+    this.output = new Float32Array(n * size)
+    this.told = null
+  }
+
+  get tile() {
+    return this.tiles[this.step - 1] ?? null
+  }
+
+  get over() {
+    return this.step === this.tiles.length
+  }
+
+  to(step) {
+    if (step < this.step) this.reset()
+    while (this.step < step) this.next()
+  }
+
+  /** One tile. `weights` are the tile's own exp(score - m); `told` is how its last row's m and l changed. */
+  next() {
+    const { head, largest, total, output } = this
+    const { size, v } = head
+    const tile = this.tiles[this.step]
+    const wide = tile.columnStop - tile.column
+    this.weights = new Float32Array((tile.rowStop - tile.row) * wide)
+    for (let row = tile.row; row < tile.rowStop; row++) {
+      const line = this.weights.subarray((row - tile.row) * wide, (row - tile.row + 1) * wide)
+      let most = largest[row]
+      for (let i = 0; i < wide; i++) {
+        line[i] = sees(head, row, tile.column + i) ? score(head, row, tile.column + i) : -Infinity
+        if (line[i] > most) most = line[i]
+      }
+      const before = { m: largest[row], l: total[row] }
+      if (most === -Infinity) { line.fill(0); continue } // this row sees nothing yet
+      const scaled = before.m === -Infinity ? 0 : Math.exp(before.m - most)
+      const out = output.subarray(row * size, (row + 1) * size)
+      for (let j = 0; j < size; j++) out[j] *= scaled
+      let sum = 0
+      for (let i = 0; i < wide; i++) {
+        line[i] = Math.exp(line[i] - most)
+        sum += line[i]
+        if (line[i]) for (let j = 0, at = (tile.column + i) * size; j < size; j++) out[j] += line[i] * v[at + j]
+      }
+      largest[row] = most
+      total[row] = before.l * scaled + sum
+      this.told = { row, before, scaled, m: largest[row], l: total[row] }
+    }
+    this.step += 1
+  }
+
+  /** Largest difference between the output so far, divided by l, and the formula's; all rows when it is over. */
+  difference() {
+    const { head, output, total, over, tile } = this
+    const rows = over ? head.n : tile?.row ?? 0
+    let most = 0
+    for (let at = 0; at < rows * head.size; at++) most = Math.max(most, Math.abs(output[at] / total[Math.floor(at / head.size)] - head.exact[at]))
+    return most
+  }
+}
+
+/** All weights, n × n, as the formula has them: what is never written, to be drawn as a ghost. */
+export function ghost(head) {
+  const weights = new Float32Array(head.n * head.n)
+  for (let row = 0; row < head.n; row++) {
+    const line = weights.subarray(row * head.n, row * head.n + row + 1)
+    let most = -Infinity
+    for (let column = 0; column <= row; column++) {
+      line[column] = sees(head, row, column) ? score(head, row, column) : -Infinity
+      most = Math.max(most, line[column])
+    }
+    let sum = 0
+    for (let column = 0; column <= row; column++) sum += line[column] = Math.exp(line[column] - most)
+    for (let column = 0; column <= row; column++) line[column] /= sum
+  }
+  return weights
+}

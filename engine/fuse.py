@@ -160,6 +160,7 @@ class _Joint:
         self._vector = vector
         self._given: Tensor | None = None
         self._parts: list[Tensor | None] = []
+        self._left = 0
 
     def part(self, given: Tensor, place: int) -> Tensor | None:
         """Columns of sibling `place`; None where they were handed out already: another product is wanted then."""
@@ -167,9 +168,12 @@ class _Joint:
             self._given = given
             product = _product(given, self.weight, self.bias, self._vector)
             self._parts = list(product.split_with_sizes(self.sizes, -1))
+            self._left = len(self._parts)
         part, self._parts[place] = self._parts[place], None
-        if not any(part is not None for part in self._parts):
-            self._given = None
+        if part is not None:
+            self._left -= 1
+            if not self._left:
+                self._given = None
         return part
 
 

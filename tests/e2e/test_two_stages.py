@@ -189,6 +189,17 @@ def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: 
     expect(page.get_by_text("1024").first).to_be_visible()
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_run_without_notes_says_so_in_the_exam_room_and_here(app: App, visit: Visit, lang: str) -> None:
+    run = sit(app, **PAPER, notes=False)
+    third = [event["at"] for event in app.lines(run) if event["type"] == "chose"][2]
+    page = visit(f"{app.address}/?run={run}&at={third}&lang={lang}")
+    expect(page.get_by_text(say("scene.head.reread", lang)).first).to_be_visible(timeout=LONG)
+    page = at(visit, app, run, f"&lang={lang}")
+    expect(page.get_by_text(say("two_stages.table.no_notes", lang))).to_be_visible()
+    assert page.locator("[data-cell='input.decode']").count() == 0
+
+
 def test_on_a_phone_nothing_runs_off_the_page(app: App, visit: Visit) -> None:
     page = at(visit, app, sit(app, **PAPER), width=390, height=844)
     until(page, "[data-state]", "d.state === 'finished'")

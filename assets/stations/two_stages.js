@@ -18,6 +18,8 @@ import { mountStation } from './station.js'
 
 const CSS = new URL('two_stages.css', import.meta.url).href
 
+const AGAIN = 3000 // milliseconds until it is asked again whether the model is loaded
+
 export const mount = (element, options) => mountStation(element, options, (station) => new TwoStages(station))
 
 class TwoStages {
@@ -72,6 +74,7 @@ class TwoStages {
   }
 
   close() {
+    clearTimeout(this.later)
     removeEventListener('resize', this.resize)
     ;[this.peaks, this.batches, this.parts].forEach((one) => one.stop())
     this.race.close()
@@ -135,7 +138,9 @@ class TwoStages {
       this.measures = await this.station.ask(`measures?model=${encodeURIComponent(started.facts.model)}`)
     } catch (problem) {
       setText(this.machine, problem.message)
+      if (problem.code === 'model_not_ready') this.later = setTimeout(() => this.look(), AGAIN)
     }
+    if (this.station.closed) return
     this.here = Boolean(this.measures) && sameMachine(started.facts, this.measures.machine)
     this.draw()
     if (this.measures && !this.here) setText(this.machine, fill(words.roofline.elsewhere, { device: started.facts.device_name || started.facts.device, dtype: started.facts.dtype, own: this.measures.machine.device_name, own_dtype: this.measures.machine.dtype }))

@@ -15,6 +15,7 @@ import { mountStation } from './station.js'
 import { at, Sweep, waitsOf } from './sweep.js'
 
 const CSS = new URL('two_stages.css', import.meta.url).href
+const AGAIN = 3000 // milliseconds until it is asked again whether the model is loaded
 const GOOD_START = { from: 1, to: 3 } // seconds to the first word for a question about a long document
 const GOOD_PACE = { from: 50, to: 100 } // milliseconds a word in a chat
 const WORDS = 0.75 // of an English text per token, a rule of thumb
@@ -60,6 +61,7 @@ class Waiting {
   }
 
   close() {
+    clearTimeout(this.later)
     removeEventListener('resize', this.resize)
     this.sweep.stop()
     this.feel.close()
@@ -102,6 +104,7 @@ class Waiting {
       this.measures = await this.station.ask('measures')
     } catch (problem) {
       setText(this.machine, problem.message)
+      if (problem.code === 'model_not_ready') this.later = setTimeout(() => this.look(), AGAIN)
       return this.draw()
     }
     this.draw()

@@ -37,6 +37,8 @@ ENTRIES = (
     Entry("remedies", "remedies"),
     Entry("flash", "remedies"),
     Entry("groups", "remedies"),
+    Entry("smaller_notes", "remedies"),
+    Entry("forgetting", "remedies"),
 )
 """In the order of the bar. The first is the default page and answers at `/`."""
 

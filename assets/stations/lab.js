@@ -69,7 +69,7 @@ export class Lab {
   measures() {
     const { words, common, errors, base, lang } = this
     const told = { ...words, measuring: { ...words.measuring, what: { lab: common.piece } } }
-    return new Measuring({ words: told, errors, base, lang, desk: this, label: common.measure, again: common.again, name: 'measure', onResult: () => this.look() })
+    return new Measuring({ words: told, errors, base, lang, desk: {}, label: common.measure, again: common.again, name: 'measure', onResult: () => this.look() })
   }
 
   async start() {

@@ -59,7 +59,7 @@ class Remedies {
     const { columns, rows, stages } = this.words
     const { technique, problem, plain } = rows[name]
     const cell = (column, attributes, ...content) => el('td', { 'data-label': columns[column], ...attributes }, ...content)
-    return el('tr', { 'data-remedy': name, 'data-gained': Boolean(lab?.gained), 'data-values': JSON.stringify(lab?.gained ?? null) },
+    return el('tr', { 'data-remedy': name, 'data-gained': String(Boolean(lab?.gained)), 'data-values': JSON.stringify(lab?.gained ?? null) },
       el('th', { scope: 'row' }, path ? this.link(name, path, technique) : technique),
       cell('problem', {}, problem),
       cell('stage', {}, el('span', { class: `stage ${stage}` }, stages[stage])),

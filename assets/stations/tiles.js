@@ -59,12 +59,14 @@ export class Walk {
     while (this.step < step) this.next()
   }
 
-  /** One tile. `weights` are the tile's own exp(score - m); `told` is how its last row's m and l changed. */
+  /** One tile. `weights` are the tile's own exp(score - m); `told` is how m and l of one of its rows changed: of the last
+   * that met a larger score than before, else of the last. */
   next() {
     const { head, largest, total, output } = this
     const { size, v } = head
     const tile = this.tiles[this.step]
     const wide = tile.columnStop - tile.column
+    this.told = null
     this.weights = new Float32Array((tile.rowStop - tile.row) * wide)
     for (let row = tile.row; row < tile.rowStop; row++) {
       const line = this.weights.subarray((row - tile.row) * wide, (row - tile.row + 1) * wide)
@@ -86,7 +88,8 @@ export class Walk {
       }
       largest[row] = most
       total[row] = before.l * scaled + sum
-      this.told = { row, before, scaled, m: largest[row], l: total[row] }
+      const grew = before.l > 0 && scaled < 1
+      if (grew || !this.told?.grew) this.told = { row, before, scaled, grew, m: largest[row], l: total[row] }
     }
     this.step += 1
   }

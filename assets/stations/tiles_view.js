@@ -2,7 +2,7 @@
  * The tiles at work: the matrix that is never written as a ghost, the tile at hand on it, and beside each row its running
  * maximum m, its running sum l and its output so far. Played, stepped, scrubbed.
  *
- * [data-tiles] tells the moment: data-step, data-of, data-row, data-column, data-m, data-l (of the tile's last row).
+ * [data-tiles] tells the moment: data-step, data-of, data-row, data-column, data-word, data-m, data-l (the row it speaks of).
  */
 import { button, el, fill, setText, tag } from '../scene/dom.js'
 import { bytes, number } from '../scene/text.js'
@@ -34,7 +34,9 @@ export class TilesView {
       button(words.step, () => this.go(this.walk.step + 1), { class: 'pill', 'data-do': 'step' }), this.scrub,
       el('label', {}, words.side, this.side), el('label', {}, words.layer, this.layer), el('label', {}, words.head, this.head))
     this.absent = el('p', { class: 'hint', 'data-absent': '' })
-    this.drawing = el('div', { hidden: true }, this.controls, this.frame, this.told, this.sizes)
+    this.ledger = el('table', { class: 'ledger' })
+    this.drawing = el('div', { hidden: true }, this.controls,
+      el('div', { class: 'tiles-desk' }, this.frame, el('div', { class: 'aside' }, this.told, this.ledger, el('p', { class: 'hint' }, words.rule), this.sizes)))
     this.root = el('div', {}, this.absent, this.drawing)
     setText(this.absent, words.absent)
   }
@@ -85,7 +87,17 @@ export class TilesView {
     whole.to(whole.tiles.length)
     this.onHead(this.numbers, whole)
     this.ranges(whole)
-    this.go(this.walk.tiles.length > 2 ? 2 : 1)
+    this.go(this.telling(side))
+  }
+
+  /** The first tile that brings a row a larger score: there the trick is seen. */
+  telling(side) {
+    const walk = new Walk(this.numbers, side)
+    while (!walk.over) {
+      walk.next()
+      if (walk.told?.grew) return walk.step
+    }
+    return Math.min(2, walk.step)
   }
 
   /** To what scale m and l are drawn: the whole walk's. */
@@ -136,11 +148,15 @@ export class TilesView {
     const words = this.lab.words.tiles
     const { tile, told } = walk
     const three = (value) => (Number.isFinite(value) ? number(value, 3) : '−∞')
-    Object.assign(this.told.dataset, { step: walk.step, of: walk.tiles.length, row: tile.row, column: tile.column, m: told.m, l: told.l })
+    Object.assign(this.told.dataset, { step: walk.step, of: walk.tiles.length, row: tile.row, column: tile.column, m: told.m, l: told.l, word: told.row })
     const values = { step: number(walk.step), of: number(walk.tiles.length), from: tile.row + 1, to: tile.rowStop, first: tile.column + 1, last: tile.columnStop,
       row: told.row + 1, m0: three(told.before.m), m: three(told.m), l0: three(told.before.l), l: three(told.l), scaled: three(told.scaled) }
-    const how = told.before.m === -Infinity ? 'begins' : told.scaled < 1 ? 'grows' : 'stays'
+    const how = told.before.m === -Infinity ? 'begins' : told.grew ? 'grows' : 'stays'
     setText(this.told, `${fill(words.told, values)} ${fill(words[how], values)}`)
+    const row = (name, before, now) => el('tr', {}, el('th', { scope: 'row' }, words.ledger[name]), el('td', {}, before), el('td', {}, el('b', {}, now)))
+    this.ledger.replaceChildren(
+      el('thead', {}, el('tr', {}, el('th', {}, fill(words.ledger.row, values)), el('th', { scope: 'col' }, words.ledger.before), el('th', { scope: 'col' }, words.ledger.after))),
+      el('tbody', {}, row('m', values.m0, values.m), row('scaled', '', how === 'begins' ? '–' : `× ${values.scaled}`), row('l', values.l0, values.l)))
   }
 
   resize() {
@@ -157,8 +173,8 @@ export class TilesView {
     const u = parseFloat(getComputedStyle(this.frame).fontSize)
     const ink = paletteOf(this.lab.station.root)
     const { n } = this.numbers
-    const beside = Math.min(19 * u, wide * 0.42)
-    const square = Math.floor(Math.min(wide - beside - 3.2 * u, 30 * u))
+    const beside = Math.min(18 * u, wide * 0.4)
+    const square = Math.floor(Math.min(wide - beside - 3.2 * u, 32 * u))
     const place = { left: 1.6 * u, top: 3.1 * u, square, cell: square / n, u, beside: { x: 1.6 * u + square + 1.2 * u, width: beside - u } }
     const high = place.top + square + 0.6 * u
     const ratio = devicePixelRatio || 1

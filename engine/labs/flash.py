@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.labs.base import Lab, Results, give_way, spread
+from engine.labs.papers import example
 from engine.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,10 +64,7 @@ class Flash(Lab):
         return {"kernel": kernel, "run": runs, "tiles": results.get("tiles"), "gained": gained}
 
     def runs(self) -> dict[str, Settings]:
-        paper = Settings(
-            "The lighthouse keeper walked down the long stairs every morning, counted them, and wrote the number in a "
-            "book. " * 12 + "What did the keeper write in the book?", max_new_tokens=24,
-        )  # fmt: skip
+        paper = example("long-paper")
         return {"math": replace(paper, kernel="math"), "fast": paper}
 
 

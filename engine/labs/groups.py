@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.labs.base import Lab, Results, give_way, spread
+from engine.labs.papers import example
 from engine.settings import Settings
 
 if TYPE_CHECKING:
@@ -62,10 +63,7 @@ class Groups(Lab):
         return {"cache": cache, "decode": decode, "ids": results.get("ids"), "gained": gained}
 
     def runs(self) -> dict[str, Settings]:
-        paper = Settings(
-            "The harbour master writes down every ship that comes in, its name, its cargo and the hour. " * 16
-            + "What does the harbour master write down?", max_new_tokens=32,
-        )  # fmt: skip
+        paper = example("long-paper")
         return {"repeated": replace(paper, grouped=False), "grouped": paper}
 
 

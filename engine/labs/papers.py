@@ -1,8 +1,10 @@
-"""Texts of a given length in tokens, for measurements whose words do not matter."""
+"""The papers that labs read: one of the exam room's own, and texts of a given length whose words do not matter."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.settings import Refusal, Settings
@@ -10,7 +12,14 @@ from engine.settings import Refusal, Settings
 if TYPE_CHECKING:
     from engine.model import LanguageModel
 
+_EXAMPLES = Path(__file__).parent.parent.parent / "assets" / "lessons" / "examples.json"
 _TEXT = "The orange fell off the table because it was too round, and nobody in the room had seen it roll. "
+
+
+def example(name: str) -> Settings:
+    """The exam of this name among those the exam room offers."""
+    listed = json.loads(_EXAMPLES.read_text("utf-8"))["examples"]
+    return Settings(**next(one["settings"] for one in listed if one["id"] == name))
 
 
 def of_length(model: LanguageModel, tokens: int, settings: Settings | None = None) -> Settings:

@@ -1,0 +1,198 @@
+"""The remedies' pages in a real browser: figures are the API's, what is drawn is the run's own, both runs play."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Page, expect
+
+from engine.tiles import naive, tiles
+from engine.words import say
+from tests.e2e.conftest import App
+from tests.e2e.stations import LONG, until
+from tests.e2e.test_prefill import sit
+
+Visit = Callable[..., Page]
+PAPER = {"prompt": "Anna's cat is called Luna. What is the name of Anna's cat?", "max_new_tokens": 8}
+PATIENT = 240_000
+"""Milliseconds that measuring a few pieces, or two long exams, may take on a busy machine."""
+
+
+def at(visit: Visit, app: App, name: str, query: str = "", **options: Any) -> Page:
+    page = visit(f"{app.address}/{name}?{query}", **options)
+    page.wait_for_selector(".station[data-ready=true]", timeout=LONG)
+    return page
+
+
+def data(page: Page, selector: str) -> dict[str, str]:
+    found: dict[str, str] = page.locator(selector).first.evaluate("(e) => ({...e.dataset})")
+    return found
+
+
+def measured(app: App, lab: str, *pieces: str) -> dict[str, Any]:
+    """Measure these pieces through the API, and what the lab then tells."""
+    for piece in pieces:
+        body = json.dumps({"kind": "lab", "lab": lab, "piece": piece}).encode()
+        request = urllib.request.Request(f"{app.address}/api/measures", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=PATIENT / 1000) as reply:
+            assert json.load(reply)["name"] == piece
+    return app.ask(f"/api/labs/{lab}")
+
+
+def colours(page: Page, selector: str) -> int:
+    found: int = page.locator(selector).evaluate(
+        """(canvas) => new Set(new Uint32Array(canvas.getContext('2d')
+             .getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size"""
+    )
+    return found
+
+
+def head_of(app: App, run: str, layer: int, head: int) -> tuple[list[torch.Tensor], float]:
+    """A head's Q, K, V and the formula's output as the API tells them, and the factor before the softmax."""
+    with urllib.request.urlopen(f"{app.address}/api/runs/{run}/qkv?layer={layer}&head={head}", timeout=30) as reply:
+        numbers = torch.from_numpy(np.frombuffer(reply.read(), "<f4").copy())
+        n, size = int(reply.headers["X-Positions"]), int(reply.headers["X-Size"])
+        return list(numbers.view(4, n, size)), float(reply.headers["X-Scale"])
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_tiles_are_worked_through_on_the_runs_own_numbers(app: App, visit: Visit, lang: str) -> None:
+    run = sit(app, **PAPER)
+    page = at(visit, app, "flash", f"run={run}&lang={lang}")
+    until(page, "[data-tiles]", "d.step")
+    layer, head, side = (int(page.locator(f"[data-do={name}]").input_value()) for name in ("layer", "head", "side"))
+    (query, key, value, exact), scale = head_of(app, run, layer, head)
+    assert (naive(query, key, value, scale) - exact).abs().max() <= 1e-5
+    walk = list(tiles(query, key, value, scale, side))
+    for move in ("", "step", "back", "scrub"):
+        if move == "scrub":
+            page.locator("[data-do=scrub]").fill(str(len(walk)))
+        elif move:
+            page.locator(f"[data-do={move}]").click()
+        told = data(page, "[data-tiles]")
+        tile = walk[int(told["step"]) - 1]
+        assert (int(told["of"]), int(told["row"]), int(told["column"])) == (len(walk), tile.row, tile.column)
+        word = int(told["word"]) - tile.row
+        assert float(told["m"]) == pytest.approx(float(tile.largest[word]), abs=1e-4)
+        assert float(told["l"]) == pytest.approx(float(tile.total[word]), rel=1e-4)
+        assert page.locator("canvas[data-drawn]").get_attribute("data-drawn") == f"{told['step']}/{side}"
+        assert colours(page, "canvas[data-drawn]") > 20, "the canvas is blank"
+    assert int(data(page, "[data-tiles]")["step"]) == len(walk)
+    proof = data(page, "[data-difference]")
+    assert 0 < float(proof["difference"]) <= 1e-5 and float(proof["kernel"]) <= 1e-5 and proof["good"] == "true"
+    page.locator("[data-do=side]").select_option(str(side * 2))
+    until(page, "[data-tiles]", f"Number(d.of) < {len(walk)}")
+    page.locator("[data-do=play]").click()
+    until(page, "[data-tiles]", "d.step === d.of")
+    expect(page.locator("[data-do=play]")).to_have_text(say("flash.tiles.play", lang))
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_kernels_figures_are_the_apis(app: App, visit: Visit, lang: str) -> None:
+    told = measured(app, "flash", "kernel/256", "kernel/512", "run/256", "tiles")
+    page = at(visit, app, "flash", f"run=open-book&lang={lang}")
+    until(page, "[data-lab]", "d.measured === '4'")
+    figures = told["figures"]
+    for one in figures["kernel"]:
+        values = {"time": one["time"], "memory": one["memory"]}
+        for side in ("math", "fast"):
+            values |= {f"{side}.seconds": one[side]["seconds"]["middle"], f"{side}.bytes": one[side]["bytes"]}
+        for name, value in values.items():
+            shown = page.locator(f"[data-figure='{one['n']}.{name}']").get_attribute("data-value")
+            assert float(shown or "nan") == value
+        assert one["math"]["source"] == one["fast"]["source"] == "measured"
+        assert one["math"]["bytes"] >= one["matrix"] > one["fast"]["bytes"], "the matrix is written by one only"
+    for side in ("math", "fast"):
+        drawn = page.locator(f"[data-chart=kernel-memory] [data-series={side}]").get_attribute("data-points")
+        expected = [[one["n"], one[side]["bytes"] * 1e-6] for one in figures["kernel"]]
+        assert json.loads(drawn or "[]") == [[n, pytest.approx(value)] for n, value in expected]
+        bar = data(page, f"[data-bar=run-256-{side}]")
+        assert float(bar["value"]) == figures["run"][0][side]["middle"]
+    assert figures["run"][0]["same"] and figures["tiles"]["tiles"] <= 1e-5
+    assert float(data(page, "[data-engine]")["tiles"]) == figures["tiles"]["tiles"]
+    assert page.locator("[data-absent]").inner_text() == say("flash.tiles.absent", lang), "a recording holds no Q, K, V"
+    page.locator("[data-do=again]").click()
+    page.wait_for_url(lambda url: "run=" in url and "run=open-book" not in url, timeout=LONG)
+    until(page, "[data-tiles]", "d.step")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_notes_shared_are_measured_with_the_button_and_told_on_the_entry_page(
+    app: App, visit: Visit, lang: str
+) -> None:
+    page = at(visit, app, "groups", f"run={sit(app, **PAPER)}&lang={lang}")
+    until(page, "[data-lab]", "d.of > 0")
+    plan = app.ask("/api/labs/groups")["plan"]
+    for variant in plan[0]["variants"]:
+        assert page.locator(f"[data-formula={variant['name']}]").get_attribute("data-value") == str(
+            variant["per_token"]
+        )
+        n = int(data(page, "[data-do=context]")["n"])
+        assert float(data(page, f"[data-bar=way-{variant['name']}]")["value"]) == n * variant["per_token"]
+    page.locator("[data-do=measure]").click()
+    page.wait_for_selector("[data-measure=measure][data-state=finished]", timeout=PATIENT)
+    told = app.ask("/api/labs/groups")
+    figures = told["figures"]
+    assert data(page, "[data-lab]")["measured"] == str(len(plan)) == str(len(told["results"]))
+    for one in figures["decode"]:
+        for side in ("repeated", "grouped"):
+            bar = data(page, f"[data-bar='{one['n']}-{side}']")
+            expected = [one[side][name] for name in ("middle", "low", "high")]
+            assert [float(bar[name]) for name in ("value", "low", "high")] == expected
+    assert figures["ids"]["same"] and data(page, "[data-ids]")["same"] == "true"
+    cache = data(page, "[data-cache]")
+    assert int(cache["ordinary"]) == 3 * int(cache["own"]) == figures["cache"]["allocated"]["ordinary"]
+    entry = at(visit, app, "remedies", f"lang={lang}")
+    until(entry, "[data-remedy=groups]", "d.gained === 'true'")
+    row = data(entry, "[data-remedy=groups]")
+    assert json.loads(row["values"]) == figures["gained"] and figures["gained"]["bytes"] == 3
+    assert entry.locator("[data-remedy]").count() == 11
+    entry.locator("[data-remedy=flash] th a").click()
+    entry.wait_for_url("**/flash?*", timeout=LONG)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_both_are_really_sat_and_play_in_the_exam_room(app: App, visit: Visit, lang: str) -> None:
+    page = at(visit, app, "groups", f"run=open-book&lang={lang}")
+    page.locator("[data-do=both]:enabled").click(timeout=LONG)
+    page.wait_for_selector("[data-both=finished]", timeout=PATIENT)
+    assert data(page, "[data-both]")["same"] == "true"
+    runs = {name: data(page, f"[data-sat={name}]")["run"] for name in ("repeated", "grouped")}
+    for name, run in runs.items():
+        lines = app.lines(run)
+        started = next(line for line in lines if line["type"] == "started")
+        assert started["settings"]["grouped"] is (name == "grouped")
+        summary = app.ask(f"/api/runs/{run}")
+        column = 1 + list(runs).index(name)
+        for figure in ("ttft", "tpot"):
+            shown = page.locator(f".sat [data-row={figure}] td:nth-child({column + 1})").get_attribute("data-value")
+            assert float(shown or "nan") == pytest.approx(summary[figure])
+    page.locator("[data-to=exam_room]").last.click()
+    page.wait_for_selector(f"[data-moment][data-run='{runs['grouped']}']", timeout=LONG, state="attached")
+    page.keyboard.press("End")
+    chosen = len([line for line in app.lines(runs["grouped"]) if line["type"] == "chose"])
+    page.wait_for_selector(f"[data-moment][data-chosen='{chosen}']", timeout=LONG, state="attached")
+
+
+def test_a_measurement_stops_and_what_was_measured_stays(app: App, visit: Visit) -> None:
+    page = at(visit, app, "flash", "run=open-book")
+    before = int(data(page, "[data-lab]")["measured"] or 0)
+    page.locator("[data-do=measure]").click()
+    page.wait_for_selector("[data-measure=measure][data-state=running]", timeout=LONG)
+    page.locator("[data-do=measure-stop]").click()
+    page.wait_for_selector("[data-measure=measure][data-state=stopped]", timeout=LONG)
+    expect(page.locator("[data-do=measure]")).to_be_visible()
+    assert len(app.ask("/api/labs/flash")["results"]) >= before
+
+
+@pytest.mark.parametrize("name", ["remedies", "flash", "groups"])
+def test_on_a_phone_nothing_runs_off_the_page(app: App, visit: Visit, name: str) -> None:
+    page = at(visit, app, name, f"run={sit(app, **PAPER)}", width=390, height=844)
+    wide = page.locator(".station").evaluate("(e) => e.scrollWidth - e.clientWidth")
+    assert wide <= 1

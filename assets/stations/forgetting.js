@@ -5,6 +5,7 @@ import { chosen, WAYS } from './forgotten.js'
 import { answers, bits, choose, strip } from './kept_answers.js'
 import { mountLab } from './lab.js'
 import { bars } from './lab_bars.js'
+import { noteBytes, notesAt } from './notes/cost.js'
 import { TornPicture } from './torn_picture.js'
 
 const CSS = new URL('kept.css', import.meta.url).href
@@ -30,9 +31,12 @@ class Problem {
     const { facts, events } = lab
     const last = events.filter(({ kv }) => kv).at(-1)?.kv
     if (!facts || !last) return setText(this.text, words.problem.none)
-    const one = facts.layers * 2 * facts.kv_heads * facts.head_size * facts.value_bytes
+    const full = facts.layer_kinds.filter((kind) => kind === 'full').length
+    // What slides does so by itself: only the other layers' notes grow without end.
+    const one = full * noteBytes(facts)
+    const slid = notesAt(facts, facts.window) * noteBytes(facts) - one * facts.window
     this.text.replaceChildren(...rich(words.problem.told, {
-      n: number(last.length), bytes: bytes(last.bytes), one: bytes(one), weights: bytes(facts.weight_bytes), same: number(Math.ceil(facts.weight_bytes / one)),
+      n: number(last.length), bytes: bytes(last.bytes), one: bytes(one), weights: bytes(facts.weight_bytes), same: full ? number(Math.ceil((facts.weight_bytes - slid) / one)) : '∞',
     }), ' ', tag(this.desk.scene, 'computed', true))
     return undefined
   }
@@ -57,7 +61,7 @@ class Measured {
       el('tr', { 'data-way': way, 'data-budget': budget, class: told.right ? 'best' : '' }, el('th', { scope: 'row' }, fill(words.table[way], { n: budget })),
         cell('bytes', told.bytes, `${bytes(told.bytes)} (${percent(told.share)})`),
         el('td', { 'data-cell': 'fact', 'data-value': told.fact_kept }, fill(words.table.fact, { n: told.fact_kept, of: told.fact.length })),
-        el('td', { class: `right ${told.right}`, 'data-cell': 'right', 'data-value': told.right }, words[told.right ? 'right' : 'wrong']),
+        el('td', { class: `right ${told.right}`, 'data-cell': 'right', 'data-value': String(told.right) }, words[told.right ? 'right' : 'wrong']),
         cell('kl', told.kl_mean, bits(told.kl_mean)), cell('agreed', told.agreed, percent(told.agreed)),
         cell('slower', told.slower ?? '', told.slower ? `× ${number(told.slower, 2)}` : '–'))))
     this.table.replaceChildren(el('table', { class: 'kept' },

@@ -61,7 +61,7 @@ export class Group {
       token: group.token.trim() || group.token, layer: layer + 1, n: exact.length, low: number(low, 2), high: number(high, 2), scale: number(squeezed.scale, 4),
       levels: squeezed.levels?.length ?? 256, worst: number(worst, 3), bytes: squeezed.bytes, exact: squeezed.exact_bytes,
     }
-    const template = way === 'fp8' && words.group.fp8[step] ? words.group.fp8[step] : words.group.steps[step]
+    const template = words.group[way]?.[step] ?? words.group.steps[step]
     setText(this.told, fill(template, values))
     this.back.disabled = this.step === 0
     this.on.disabled = this.step === STEPS.length - 1

@@ -11,7 +11,7 @@ export const bits = (value) => (value === 0 ? '0' : value < 0.001 ? '<0.001' : n
 export function answers({ words, scene }, entries) {
   const [first] = entries
   if (!first) return el('p', { class: 'hint' }, words.nothing)
-  const row = (name, label, text, right, told) => el('tr', { 'data-answer': name, 'data-right': right },
+  const row = (name, label, text, right, told) => el('tr', { 'data-answer': name, 'data-right': String(right) },
     el('th', { scope: 'row' }, label),
     el('td', { class: `right ${right}` }, words[right ? 'right' : 'wrong']),
     el('td', { class: 'answer', dir: 'auto' }, text || words.empty),
@@ -28,7 +28,7 @@ export function strip({ words }, told) {
   const most = Math.max(0.5, ...told.kl)
   return el('div', { class: 'forced', 'data-words': JSON.stringify(told.kl), 'data-agree': JSON.stringify(told.agree) },
     ...told.words.map((word, i) => el('span', {
-      class: `piece${told.agree[i] ? '' : ' parts'}`, style: `--far: ${Math.round(100 * Math.sqrt(told.kl[i] / most))}%`, dir: 'auto',
+      class: `piece${told.agree[i] ? '' : ' parts'}${told.kl[i] > most / 4 ? ' far' : ''}`, style: `--far: ${Math.round(100 * Math.sqrt(told.kl[i] / most))}%`, dir: 'auto',
       title: fill(words.word_far, { bits: bits(told.kl[i]) }),
     }, el('b', {}, visible(word)), el('i', {}, bits(told.kl[i])))))
 }

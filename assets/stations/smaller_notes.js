@@ -6,6 +6,7 @@ import { Group } from './group.js'
 import { answers, bits, choose, strip } from './kept_answers.js'
 import { mountLab } from './lab.js'
 import { bars } from './lab_bars.js'
+import { noteBytes, notesAt } from './notes/cost.js'
 
 const CSS = new URL('kept.css', import.meta.url).href
 const WAYS = ['fp8', 'int8', 'int4', 'int2']
@@ -32,13 +33,13 @@ class Problem {
     const { facts, events } = lab
     const last = events.filter(({ kv }) => kv).at(-1)?.kv
     if (!facts || !last) return setText(this.text, words.problem.none)
-    const one = facts.layers * 2 * facts.kv_heads * facts.head_size * facts.value_bytes
-    const values = { n: number(last.length), bytes: bytes(last.bytes), value: number(8 * facts.value_bytes), context: number(facts.context), all: bytes(one * facts.context), weights: bytes(facts.weight_bytes) }
+    const all = notesAt(facts, facts.context) * noteBytes(facts)
+    const values = { n: number(last.length), bytes: bytes(last.bytes), value: number(8 * facts.value_bytes), context: number(facts.context), all: bytes(all), weights: bytes(facts.weight_bytes) }
     this.text.replaceChildren(...rich(words.problem.told, values))
     const side = (name, mark, middle, label) => ({ label, sides: [{ name, mark, label: '', middle }] })
     this.bars.replaceChildren(bars([
       side('now', 'after', last.bytes, fill(words.problem.now, values)),
-      side('all', 'after', one * facts.context, fill(words.problem.all, values)),
+      side('all', 'after', all, fill(words.problem.all, values)),
       side('weights', 'before', facts.weight_bytes, words.problem.weights),
     ], { say: bytes, tag: () => tag(scene, 'computed', true) }))
     return undefined

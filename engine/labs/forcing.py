@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import log
 from typing import Any
 
@@ -22,10 +21,7 @@ from engine.model import LanguageModel
 from engine.run import Run, step
 from engine.sampling import Sampler
 from engine.settings import Keeping, Refusal, Settings
-from engine.trace import Decoded, Event, Trace
-
-REPEATS = 2
-"""Times that the exact way and the other take turns at the same words."""
+from engine.trace import Event, Trace
 
 
 class Heard:
@@ -42,47 +38,67 @@ class Heard:
         return self._sampler.choose(logits, ids) if self._forced is None else self._forced[len(self.logits) - 1]
 
 
+class Sitting:
+    """One run, sat turn by turn, choosing for itself or given its words. It belongs to nobody and is told to nobody.
+
+    Raises the refusals of `Run`."""
+
+    def __init__(self, model: LanguageModel, settings: Settings, forced: Sequence[int] | None = None) -> None:
+        self.run = Run("", settings, model, clock.now())
+        self._heard = Heard(self.run.sampler, forced)
+        self.run.sampler = self._heard  # type: ignore[assignment]
+        if forced is not None:
+            self.run.limit = len(forced)
+        self._events: list[Event] = [self.run.started(False)]
+        self._seconds: list[float] = []
+
+    def turn(self) -> None:
+        """Until the next word is chosen: a pass, and forgetting where that is due. Raises what `give_way` raises."""
+        give_way()
+        writing, begin = self.run.writing, clock.now()
+        step(self.run.model, [self.run], lambda _, event: self._events.append(event), give_way)
+        if writing:
+            self._seconds.append(clock.now() - begin)
+
+    def over(self) -> Sat:
+        """What it came to. Raises the refusal that the run ended with."""
+        while not self.run.finished:
+            self.turn()
+        trace = Trace(tuple(self._events))
+        if trace.finished is not None and trace.finished.code:
+            raise Refusal(trace.finished.code, **dict(trace.finished.values))
+        return Sat(self.run, trace, tuple(self._heard.logits), tuple(self._seconds))
+
+
 @dataclass(frozen=True, slots=True)
 class Sat:
-    """A run that is over: its own tensors, its trace, and the logits `(vocabulary,)` each word was chosen from."""
+    """A run that is over: its own tensors, its trace, and for every word the logits `(vocabulary,)` it was chosen from;
+    for every word after the first the seconds it took."""
 
     run: Run
     trace: Trace
     logits: tuple[Tensor, ...]
+    seconds: tuple[float, ...]
 
     @property
     def ids(self) -> list[int]:
         return list(self.run.chosen)
 
-    @property
-    def seconds(self) -> list[float]:
-        """Of each decode step, from the words' own times: what one waits for a word, forgetting and choosing too."""
-        at = [event.at for event in self.trace.chosen]
-        return [after - before for before, after in pairwise(at)]
-
-    @property
-    def passes(self) -> list[float]:
-        """Of each decode step's forward pass alone."""
-        return [event.seconds for event in self.trace.events if isinstance(event, Decoded)]
-
 
 def sit(model: LanguageModel, settings: Settings, forced: Sequence[int] | None = None) -> Sat:
-    """One run from start to end, choosing for itself or given its words. It belongs to nobody and is told to nobody.
+    """One run from start to end. Raises as `Sitting`."""
+    return Sitting(model, settings, forced).over()
 
-    Raises the refusals of `Run`, the one that a run ended with, and whatever `give_way` raises between two steps."""
-    run = Run("", settings, model, clock.now())
-    heard = Heard(run.sampler, forced)
-    run.sampler = heard  # type: ignore[assignment]
-    if forced is not None:
-        run.limit = len(forced)
-    events: list[Event] = [run.started(False)]
-    while not run.finished:
-        give_way()
-        step(model, [run], lambda _, event: events.append(event), give_way)
-    trace = Trace(tuple(events))
-    if trace.finished is not None and trace.finished.code:
-        raise Refusal(trace.finished.code, **dict(trace.finished.values))
-    return Sat(run, trace, tuple(heard.logits))
+
+def in_turns(one: Sitting, other: Sitting) -> None:
+    """Both to their ends, a word of the one and a word of the other, every other time in the opposite order: a machine
+    that gets slower or faster meanwhile does so for both."""
+    pair = [one, other]
+    while not (one.run.finished and other.run.finished):
+        for sitting in pair:
+            if not sitting.run.finished:
+                sitting.turn()
+        pair.reverse()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +110,12 @@ class Beside:
     """Given the exact run's words."""
     free: Sat
     """Kept the other way too, choosing for itself."""
-    before: list[float]
-    after: list[float]
 
     def told(self, right: Sequence[str]) -> dict[str, Any]:
         """Plain values: `{"exact", "text": the two answers, "same": ids equal, "words": the exact answer's tokens as
         text, "kl": bits per word, "agree": per word, "exact_right", "right", "before", "after": seconds per word
-        (`spread`), "exact_bytes", "bytes": of the notes at the end as the runs told them, "prompt", "columns"}`."""
+        (`spread`), None where there was one word only, "exact_bytes", "bytes": of the notes at the end as the runs told
+        them, "prompt", "columns"}`."""
         exact, kept, text = self.exact, self.kept, self.free.trace.output_text
         piece = exact.run.model.text.piece
         return {
@@ -108,24 +123,22 @@ class Beside:
             "words": [piece(index) for index in exact.ids],
             "kl": divergence(exact.logits, kept.logits), "agree": agreement(exact.logits, kept.logits),
             "exact_right": holds(exact.trace.output_text, right), "right": holds(text, right),
-            "before": spread(self.before) if self.before else None, "after": spread(self.after) if self.after else None,
+            "before": spread(exact.seconds) if exact.seconds else None,
+            "after": spread(kept.seconds) if kept.seconds else None,
             "exact_bytes": bytes_of(exact), "bytes": bytes_of(kept),
             "prompt": len(exact.run.ids), "columns": len(exact.run.ids) + len(exact.ids) - 1,
         }  # fmt: skip
 
 
 @torch.inference_mode()
-def beside(model: LanguageModel, settings: Settings, keeping: Keeping, repeats: int = REPEATS) -> Beside:
-    """Both ways take turns `repeats` times, all with the exact run's words. Raises as `sit`."""
+def beside(model: LanguageModel, settings: Settings, keeping: Keeping) -> Beside:
+    """The exam as it is, then the other way, then both in turns with the exact run's words. Raises as `Sitting`."""
     plain, other = replace(settings, keeping=Keeping()), replace(settings, keeping=keeping)
+    ids = sit(model, plain).ids
     free = sit(model, other)
-    exact = sit(model, plain)
-    kept = sit(model, other, exact.ids)
-    before, after = exact.seconds, kept.seconds
-    for _ in range(repeats - 1):
-        before = before + sit(model, plain, exact.ids).seconds
-        after = after + sit(model, other, exact.ids).seconds
-    return Beside(exact, kept, free, before, after)
+    exact, kept = Sitting(model, plain, ids), Sitting(model, other, ids)
+    in_turns(exact, kept)
+    return Beside(exact.over(), kept.over(), free)
 
 
 def divergence(exact: Sequence[Tensor], other: Sequence[Tensor]) -> list[float]:

@@ -22,7 +22,7 @@ def test_what_goes_at_which_word_is_what_each_row_could_not_see(kind: str, way: 
     model = tiny.model(kind)
     told = forgetting.forgotten(model, PAPER, way, 12)
     run = forcing.sit(model, PAPER.settings(forgetting.kept_as(way, 12), model), None).run
-    both = forcing.beside(model, PAPER.settings(model=model), forgetting.kept_as(way, 12), repeats=1)
+    both = forcing.beside(model, PAPER.settings(model=model), forgetting.kept_as(way, 12))
     cache = both.kept.run.cache
     assert isinstance(cache, ForgettingCache) and run.cache is not None
     prompt, words = told["prompt"], len(told["words"])

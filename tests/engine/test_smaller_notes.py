@@ -59,7 +59,7 @@ def test_a_paper_squeezed(kind: str, dtype: str) -> None:
     assert told["exact_bytes"] == model.shape.bytes_at(told["columns"])
     assert told["kl"][0] == 0 and told["agree"][0]  # the paper itself is read before anything is squeezed
     assert max(told["kl"]) > 0
-    assert told["before"]["repeats"] == told["after"]["repeats"] == 5 * forcing.REPEATS
+    assert told["before"]["repeats"] == told["after"]["repeats"] == 5
     errors = [value for which in told["error"].values() for value in which]
     assert len(errors) == 2 * model.shape.layers and all(0 < value < 1 for value in errors)
 
@@ -74,7 +74,7 @@ def test_fewer_bits_are_further_off() -> None:
 
 def test_the_error_is_that_of_the_tensors_a_run_reads() -> None:
     model = tiny.model("llama")
-    both = forcing.beside(model, PAPER.settings(model=model), Keeping(dtype="int4"), repeats=1)
+    both = forcing.beside(model, PAPER.settings(model=model), Keeping(dtype="int4"))
     exact, kept = both.exact.run.cache, both.kept.run.cache
     assert exact is not None and isinstance(kept, QuantisedCache)
     stop = len(both.exact.run.ids)

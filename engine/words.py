@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Lang = Literal["en", "zh"]
 
@@ -21,13 +22,16 @@ def say(key: str, lang: str = "en", **values: str | float) -> str:
 
 @cache
 def area_words(area: str, lang: str) -> dict[str, str]:
-    """All sentences of one area, `group.key` where they are grouped. Raises `KeyError` for an unknown one."""
+    """All sentences of one area: `group.key` in groups, `key.0` in lists. Raises `KeyError` for an unknown one."""
     file = FOLDER / lang / f"{area}.json"
     if not file.is_file():
         raise KeyError(f"{lang}/{area}")
-    words: dict[str, str] = {}
-    for name, value in json.loads(file.read_text("utf-8")).items():
-        words |= (
-            {f"{name}.{inner}": text for inner, text in value.items()} if isinstance(value, dict) else {name: value}
-        )
-    return words
+    return dict(_flat(json.loads(file.read_text("utf-8"))))
+
+
+def _flat(words: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(words, str):
+        yield name, words
+        return
+    for key, value in words.items() if isinstance(words, dict) else enumerate(words):
+        yield from _flat(value, f"{name}.{key}" if name else str(key))

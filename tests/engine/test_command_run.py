@@ -167,7 +167,7 @@ def test_a_run_that_breaks_tells_why_and_ends_with_status_1(
     def breaking(*_: Any) -> None:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("engine.run.RunCache", breaking)
+    monkeypatch.setattr("engine.keeping.RunCache", breaking)
     assert run(folder, PROMPT, "--json") == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["finish_reason"] == "out_of_memory"

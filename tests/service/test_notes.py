@@ -74,7 +74,6 @@ def test_the_engine_is_asked_while_it_holds_the_run(client: TestClient, world: W
 def test_a_saved_run_has_no_notes_left(client: TestClient, world: World, path: str) -> None:
     run = start(client)
     world.play(run, story())
-    client.get(f"/api/runs/{run}/trace")  # saved
     world.service.call(world.service.deliver, ("down", False))
     assert error(client.get(f"/api/runs/{run}/{path}")) == (404, "notes_not_kept")
     assert error(client.post(f"/api/runs/{run}/columns")) == (404, "notes_not_kept")

@@ -87,7 +87,7 @@ class Measured {
 
   list(kernel) {
     const { words, scene } = this.lab
-    const range = ({ seconds }) => (seconds && seconds.repeats > 1 ? el('small', {}, ` ${time(seconds.low)} – ${time(seconds.high)}`) : '')
+    const range = ({ seconds }) => (seconds ? el('small', {}, seconds.repeats > 1 ? `${time(seconds.low)} – ${time(seconds.high)}` : words.chart.once) : '')
     const cell = (name, value, ...content) => el('td', { 'data-figure': name, 'data-value': value ?? '' }, ...content)
     const row = (one) => el('tr', { 'data-n': one.n }, el('th', { scope: 'row' }, number(one.n)),
       ...['math', 'fast'].map((side) => cell(`${one.n}.${side}.seconds`, one[side].seconds?.middle, one[side].seconds ? time(one[side].seconds.middle) : words.chart.no_room, range(one[side]))),
@@ -95,7 +95,8 @@ class Measured {
       ...['math', 'fast'].map((side) => cell(`${one.n}.${side}.bytes`, one[side].bytes, bytes(one[side].bytes), ' ', tag(scene, one[side].source, true))),
       cell(`${one.n}.memory`, one.memory, el('b', {}, `× ${number(one.memory, 0)}`)))
     const heads = ['n', 'math_time', 'fast_time', 'time', 'math_memory', 'fast_memory', 'less']
-    this.table.replaceChildren(el('table', {}, el('thead', {}, el('tr', {}, ...heads.map((name) => el('th', { scope: 'col' }, words.table[name])))), el('tbody', {}, ...kernel.map(row))))
+    const over = el('tr', {}, el('td'), el('th', { colspan: 3, scope: 'colgroup' }, words.chart.time_title), el('th', { colspan: 3, scope: 'colgroup' }, words.chart.memory_title))
+    this.table.replaceChildren(el('table', {}, el('thead', {}, over, el('tr', {}, ...heads.map((name) => el('th', { scope: 'col' }, words.table[name])))), el('tbody', {}, ...kernel.map(row))))
   }
 
   resize() {

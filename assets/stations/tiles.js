@@ -11,6 +11,13 @@ export function headOf({ data, header }) {
   return { n, size, scale: +header('X-Scale'), window: +header('X-Window'), difference: +header('X-Difference'), q, k, v, exact }
 }
 
+/** A head that was kept (engine/labs/heads.py): the same numbers, in base64. */
+export function headKept({ positions: n, size, scale, window, difference, data }) {
+  const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))
+  const values = { 'X-Positions': n, 'X-Size': size, 'X-Scale': scale, 'X-Window': window, 'X-Difference': difference }
+  return headOf({ data: bytes, header: (name) => values[name] })
+}
+
 export const sees = ({ window }, row, column) => column <= row && (!window || row - column < window)
 
 function score({ q, k, size, scale }, row, column) {

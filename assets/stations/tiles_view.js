@@ -8,8 +8,9 @@ import { button, el, fill, setText, tag } from '../scene/dom.js'
 import { bytes, number } from '../scene/text.js'
 import { paletteOf } from '../scene/theme.js'
 import { channels } from './heat.js'
-import { ghost, headOf, Walk } from './tiles.js'
+import { ghost, headKept, headOf, Walk } from './tiles.js'
 
+const RECORDED = new URL('recorded/head.json', import.meta.url)
 const SIDES = [4, 8, 16, 32, 64, 128, 256]
 const FEWEST = 3 // tiles along a side, so that there is something to step through
 const PACE = 9 // seconds that playing takes, whatever the number of tiles
@@ -38,14 +39,16 @@ export class TilesView {
     this.drawing = el('div', { hidden: true }, this.controls,
       el('div', { class: 'tiles-desk' }, this.frame, el('div', { class: 'aside' }, this.told, this.ledger, el('p', { class: 'hint' }, words.rule), this.sizes)))
     this.root = el('div', {}, this.absent, this.drawing)
-    setText(this.absent, words.absent)
   }
 
   show() {
     const { lab } = this
     if (!lab.facts || this.run === lab.options.run) return
-    if (!lab.held) return
     this.run = lab.options.run
+    if (!lab.held) {
+      this.recorded()
+      return
+    }
     const { layers, heads } = lab.facts
     const lens = lab.summary?.lens
     const list = (select, count, chosen) => {
@@ -55,6 +58,23 @@ export class TilesView {
     list(this.layer, layers, lens?.layer ?? Math.floor(layers / 2))
     list(this.head, heads, lens?.head ?? 0)
     this.load()
+  }
+
+  /** A recorded head, where this run's own numbers are not held. */
+  async recorded() {
+    const { lab } = this
+    try {
+      const kept = await (await fetch(RECORDED)).json()
+      const [day] = kept.created.split('T')
+      this.absent.replaceChildren(`${lab.words.tiles.absent} `, fill(lab.words.tiles.recorded, { layer: kept.layer + 1, head: kept.head + 1, model: kept.model, machine: kept.machine, day }), ' ', tag(lab.scene, 'recorded'))
+      this.layer.parentElement.hidden = this.head.parentElement.hidden = true
+      Object.assign(this.told.dataset, { recorded: kept.run })
+      this.numbers = headKept(kept)
+    } catch {
+      return setText(this.absent, lab.words.tiles.absent)
+    }
+    this.ready()
+    return undefined
   }
 
   async load() {
@@ -67,6 +87,11 @@ export class TilesView {
       return setText(this.absent, lab.station.sentence(problem))
     }
     setText(this.absent, '')
+    this.ready()
+    return undefined
+  }
+
+  ready() {
     this.drawing.hidden = false
     const { n } = this.numbers
     this.weights = n <= GHOST ? ghost(this.numbers) : null
@@ -75,7 +100,6 @@ export class TilesView {
     const usual = fitting.findLast((side) => n / side >= 5) ?? fitting[0]
     this.side.value = usual
     this.begin(usual)
-    return undefined
   }
 
   begin(side) {

@@ -40,10 +40,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _make(model: LanguageModel, recording: Recording, lang: str) -> bool:
+    from engine.labs import heads
     from engine.record import record
 
     file = record(model, recording)
     tracefile.write(recording.path, file)
+    if recording.name == heads.EXAM:
+        heads.write(model, recording)
     trace = file.trace
     print(
         say(
@@ -61,8 +64,9 @@ def _make(model: LanguageModel, recording: Recording, lang: str) -> bool:
 
 
 def _check(model: LanguageModel, recording: Recording, lang: str) -> bool:
+    from engine.labs import heads
     from engine.record import same
 
-    steady = same(model, recording)
+    steady = same(model, recording) and (recording.name != heads.EXAM or heads.same(model, recording))
     print(say("command.same" if steady else "command.different", lang, name=recording.name))
     return steady

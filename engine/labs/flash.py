@@ -125,7 +125,7 @@ def _kernels(model: LanguageModel, n: int) -> dict[str, Any]:
             taken[name] = [clock.now() - begin]
         # Where one call takes seconds, noting its few allocations is nothing beside it: it need not be done again.
         if sum(map(sum, taken.values())) < LONG:
-            taken = alternate(sides, shape.device)
+            taken = alternate(sides, shape.device, seconds=3)
     result = query.nbytes
     told: dict[str, Any] = {"n": n, "matrix": matrix_bytes(model, n)}
     for name in SIDES:

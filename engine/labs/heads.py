@@ -1,8 +1,16 @@
-"""One head's real Q, K and V of a run's prompt, with what the formula and the fast kernel make of them."""
+"""One head's real Q, K and V of a run's prompt, with what the formula and the fast kernel make of them.
+
+One is kept in `assets/stations/recorded/head.json`, for a page whose run's tensors are gone or that has no model;
+`python -m engine record` makes it together with the recording of the same exam, and checks it.
+"""
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,8 +22,15 @@ from engine.settings import Refusal
 from engine.tiles import naive
 
 if TYPE_CHECKING:
+    from engine.model import LanguageModel
     from engine.process import EngineProcess
+    from engine.record import Recording
 
+RECORDED = Path(__file__).parent.parent.parent / "assets" / "stations" / "recorded" / "head.json"
+EXAM = "open-book"
+"""The recording whose head is kept: the one it is shown through first."""
+CLOSE = 1e-3
+"""By how much another machine's numbers may differ and still be the same head's."""
 MOST = 1024
 """Rows that are told: more could not be told apart on a screen."""
 
@@ -63,10 +78,45 @@ class Head:
 def head_qkv(engine: EngineProcess, run: str, layer: int, head: int) -> dict[str, Any]:
     """A job: `{"positions", "size", "scale", "window", "difference": largest between kernel and formula, "data": Q, K,
     V and the formula's output, little-endian float32 one after another}`. Raises as `Head.of`, and `not_kept`."""
-    found = Head.of(engine.run(run), layer, head)
+    return told(Head.of(engine.run(run), layer, head))
+
+
+def told(found: Head) -> dict[str, Any]:
+    """See `head_qkv`."""
     parts = (found.query, found.key, found.value, found.naive)
     return {
         "positions": found.query.shape[0], "size": found.query.shape[1], "scale": found.scale, "window": found.window,
         "difference": float((found.fast - found.naive).abs().max()),
         "data": b"".join(part.contiguous().numpy().astype("<f4").tobytes() for part in parts),
     }  # fmt: skip
+
+
+def recorded(model: LanguageModel, recording: Recording) -> dict[str, Any]:
+    """The head that a recording is shown through first, on its exam sat now: as `head_qkv`, `data` in base64, and
+    `{"run", "layer", "head", "model", "dtype", "machine", "created"}`."""
+    from engine.labs.timing import sit
+
+    assert recording.lens is not None and recording.lens.head is not None
+    run, _ = sit(model, recording.settings)
+    layer, head, facts = recording.lens.layer, recording.lens.head, model.facts
+    made = told(Head.of(run, layer, head))
+    return {
+        "run": recording.name, "layer": layer, "head": head, "model": facts.model, "dtype": facts.dtype,
+        "machine": facts.device_name or facts.device, "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        **made, "data": b64encode(made["data"]).decode(),
+    }  # fmt: skip
+
+
+def write(model: LanguageModel, recording: Recording) -> None:
+    RECORDED.parent.mkdir(exist_ok=True)
+    RECORDED.write_text(json.dumps(recorded(model, recording)) + "\n", "utf-8")
+
+
+def same(model: LanguageModel, recording: Recording) -> bool:
+    """Whether the kept head is this model's on this exam, up to rounding."""
+    kept, now = json.loads(RECORDED.read_text("utf-8")), recorded(model, recording)
+    fields = ("run", "layer", "head", "model", "positions", "size", "scale", "window")
+    if any(kept[field] != now[field] for field in fields):
+        return False
+    before, after = (torch.frombuffer(bytearray(b64decode(one["data"])), dtype=torch.float32) for one in (kept, now))
+    return before.shape == after.shape and bool((before - after).abs().max() <= CLOSE * after.abs().max())

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import struct
+from base64 import b64decode
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from engine.labs import flash
+from engine.commands import open_model
+from engine.labs import flash, heads
 from engine.labs.flash import LAB, matrix_bytes
 from engine.labs.footprint import peak_bytes
 from engine.labs.heads import Head, head_qkv
 from engine.labs.jobs import measured
 from engine.labs.papers import of_length
 from engine.labs.timing import sit
+from engine.record import recordings
 from engine.settings import Refusal
+from engine.tiles import tiled
 from tests.engine import tiny
 
 CPU = torch.device("cpu")
@@ -138,3 +143,16 @@ def test_the_job_tells_them_as_bytes_and_refuses_what_is_gone() -> None:
     run.cache = None
     with pytest.raises(Refusal, match="not_kept"):
         head_qkv(engine, "x", 0, 0)
+
+
+def test_a_recorded_head_is_kept_and_is_still_this_models() -> None:
+    """For a page whose run's tensors are gone; made by `python -m engine record` from the bundled model."""
+    recording = next(one for one in recordings() if one.name == heads.EXAM)
+    kept = json.loads(heads.RECORDED.read_text("utf-8"))
+    numbers = torch.frombuffer(bytearray(b64decode(kept["data"])), dtype=torch.float32)
+    query, key, value, exact = numbers.view(4, kept["positions"], kept["size"])
+    assert (tiled(query, key, value, kept["scale"], 16, kept["window"]) - exact).abs().max() <= 1e-5
+    assert recording.lens is not None and (kept["layer"], kept["head"]) == (recording.lens.layer, recording.lens.head)
+    model = open_model("", device="cpu", dtype="float32")
+    assert heads.same(model, recording)
+    assert not heads.same(model, replace(recording, settings=replace(recording.settings, prompt="Another paper.")))

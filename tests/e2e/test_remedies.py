@@ -13,6 +13,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
+from engine.labs import LABS
 from engine.tiles import naive, tiles
 from engine.words import say
 from tests.e2e.conftest import App
@@ -164,26 +165,29 @@ def test_notes_shared_are_measured_with_the_button_and_told_on_the_entry_page(
     entry.wait_for_url("**/flash?*", timeout=LONG)
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-def test_both_are_really_sat_and_play_in_the_exam_room(app: App, visit: Visit, lang: str) -> None:
-    page = at(visit, app, "groups", f"run=open-book&lang={lang}")
+@pytest.mark.parametrize(("lab", "lang"), [("groups", "en"), ("groups", "zh"), ("flash", "en")])
+def test_both_are_really_sat_and_play_in_the_exam_room(app: App, visit: Visit, lab: str, lang: str) -> None:
+    wanted = LABS[lab].runs()
+    page = at(visit, app, lab, f"run=open-book&lang={lang}")
     page.locator("[data-do=both]:enabled").click(timeout=LONG)
     page.wait_for_selector("[data-both=finished]", timeout=PATIENT)
     assert data(page, "[data-both]")["same"] == "true"
-    runs = {name: data(page, f"[data-sat={name}]")["run"] for name in ("repeated", "grouped")}
+    runs = {name: data(page, f"[data-sat={name}]")["run"] for name in wanted}
     for name, run in runs.items():
         lines = app.lines(run)
         started = next(line for line in lines if line["type"] == "started")
-        assert started["settings"]["grouped"] is (name == "grouped")
+        for setting in ("prompt", "grouped", "kernel"):
+            assert started["settings"][setting] == getattr(wanted[name], setting)
         summary = app.ask(f"/api/runs/{run}")
         column = 1 + list(runs).index(name)
         for figure in ("ttft", "tpot"):
             shown = page.locator(f".sat [data-row={figure}] td:nth-child({column + 1})").get_attribute("data-value")
             assert float(shown or "nan") == pytest.approx(summary[figure])
+    last = list(runs.values())[-1]
     page.locator("[data-to=exam_room]").last.click()
-    page.wait_for_selector(f"[data-moment][data-run='{runs['grouped']}']", timeout=LONG, state="attached")
+    page.wait_for_selector(f"[data-moment][data-run='{last}']", timeout=LONG, state="attached")
     page.keyboard.press("End")
-    chosen = len([line for line in app.lines(runs["grouped"]) if line["type"] == "chose"])
+    chosen = len([line for line in app.lines(last) if line["type"] == "chose"])
     page.wait_for_selector(f"[data-moment][data-chosen='{chosen}']", timeout=LONG, state="attached")
 
 

@@ -60,6 +60,16 @@ export class Trace {
     return Array.from(this.last.text)
   }
 
+  /** Tokens of the prompt that were read behind the notes of another run; 0 where nothing or all was taken over. */
+  get rest() {
+    return this.reused ? Math.max(0, this.prompt - this.reused.stop) : 0
+  }
+
+  /** Seconds of all prefill passes. */
+  get reading() {
+    return this.passes.reduce((sum, pass) => sum + pass.b - pass.a, 0)
+  }
+
   /** Positions of the prompt whose notes have not been let go at `t`. */
   stillThere(t) {
     let n = this.prompt

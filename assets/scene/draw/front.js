@@ -142,13 +142,12 @@ function drawSummary(context, g, scene, { state }) {
   const { palette, words, trace } = scene
   if (!state.chosen) return
   const taken = trace.passes[0]?.taken
-  const read = trace.passes.reduce((sum, pass) => sum + pass.b - pass.a, 0)
   const y = g.top - 0.7 * g.u
   font(context, g, g.small ? 1 : 1.25, '700')
   context.textAlign = 'center'
   context.fillStyle = palette.prefill
-  const n = number(state.prompt)
-  context.fillText(fill(taken ? words.scratch.taken : words.scratch.all, { n, time: time(read) }), (g.left + g.readEnd) / 2, y)
+  const values = { n: number(state.prompt), time: time(trace.reading), taken: number(trace.reused?.stop ?? 0), rest: number(trace.rest) }
+  context.fillText(fill(words.scratch[trace.rest ? 'taken_all' : taken ? 'taken' : 'all'], values), (g.left + g.readEnd) / 2, y)
   if (state.tpot === null) return
   context.textAlign = 'right'
   context.fillStyle = palette.decode

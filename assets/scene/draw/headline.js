@@ -34,6 +34,7 @@ export function sentences(scene, moment) {
 }
 
 function reading(w, trace, { state, pass, passIndex, rows, reading }, layers) {
+  if (pass && trace.rest) return resting(w, trace, { state, pass, rows, reading }, layers)
   const whole = pass && pass.start === 0 && pass.stop === trace.prompt
   if (pass && !reading)
     return {
@@ -52,6 +53,13 @@ function reading(w, trace, { state, pass, passIndex, rows, reading }, layers) {
     values: { part: passIndex + 1, layer, layers, n },
     note: 'prefill',
   }
+}
+
+/** The beginning's notes are another run's: first they are taken over, then the rest is read. */
+function resting(w, trace, { state, pass, rows, reading }, layers) {
+  const values = { taken: number(trace.reused.stop), n: number(pass.stop - pass.start), all: number(trace.prompt), rest: number(trace.rest) }
+  if (!reading) return { title: w.prefix, template: w.prefix_sub, values, note: 'prefill' }
+  return { title: w.rest, template: w.rest_sub, values: { ...values, layer: Math.min(layers, Math.floor(rows) + 1), layers }, note: 'prefill' }
 }
 
 function writing(scene, { focus, state, step, steps }) {
@@ -104,9 +112,13 @@ function ended({ words, trace, errors }, { state }) {
   if (sentence)
     return { title, template: fill(sentence, Object.fromEntries(finished.values)), abnormal: true, note: null }
   if (!state.chosen) return { title, template: w.end_early_sub, note: null }
+  if (trace.rest && state.tpot !== null) {
+    const values = { taken: number(trace.reused.stop), rest: number(trace.rest), read: time(trace.reading), tpot: time(state.tpot) }
+    return { title, template: w.end_rest_sub, values, note: null }
+  }
   if (trace.reused && state.tpot !== null)
     return { title, template: w.end_taken_sub, values: { n: number(trace.reused.stop), tpot: time(state.tpot) }, note: null }
-  const read = time(trace.passes.reduce((sum, pass) => sum + pass.b - pass.a, 0))
+  const read = time(trace.reading)
   if (state.tpot === null)
     return { title, template: w.end_one_sub, values: { n: number(state.prompt), read }, note: null }
   return { title, template: w.end_sub, values: { n: number(state.prompt), read, tpot: time(state.tpot) }, note: null }

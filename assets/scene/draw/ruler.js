@@ -24,12 +24,16 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
   const n = number(g.prompt)
   const parts = trace.passes.length
   const whole = !parts || trace.passes[0].stop === g.prompt
-  const long = whole
+  const both = trace.rest
+    ? fill(words.scratch.taken_read, { taken: number(trace.reused.stop), rest: number(trace.rest) })
+    : ''
+  const reading = whole
     ? fill(trace.passes[0]?.taken ? words.scratch.taken : words.scratch.read, { n })
     : fill(words.scratch.read_chunks, { n, parts: Math.max(parts, passIndex + 1) })
+  const long = both || reading
   const left = binned(g.bin, words.scratch.binned)
   const right = binned(g.wordBin, words.scratch.binned)
-  const few = fill(words.scratch.read_short, { n })
+  const few = both || fill(words.scratch.read_short, { n })
   font(context, g, g.small ? 0.8 : 0.94, '700')
   const width = (text) => context.measureText(text).width
   const room = g.end - g.left - 0.9 * g.u
@@ -47,7 +51,9 @@ function drawBrackets(context, g, { palette, words, trace }, { phase, state, pas
       (pair) => width(pair[0]) + width(pair[1]) < room && width(pair[0]) < Math.max(g.readEnd - g.left, 8 * g.u),
     ) ?? pairs[4]
   context.globalAlpha = phase === 'tokenise' || phase === 'queued' ? 0.4 : 1
-  bracket(g.left, g.readEnd, palette.prefill)
+  const seam = trace.rest ? g.edge(trace.reused.stop) : g.left
+  if (trace.rest) bracket(g.left, seam - 0.15 * g.u, palette.pencil)
+  bracket(seam, g.readEnd, palette.prefill)
   context.fillStyle = palette.prefill
   context.textAlign = 'left'
   context.fillText(read, g.left, y + (g.small ? 1.12 : 1.2) * g.u)

@@ -113,8 +113,9 @@ export class Timeline {
         c.stroke()
       }
     }
+    const rest = this.scene.trace.rest
     const name = pass.taken ? words.time.taken : words.time.prefill
-    if (!g.small && pass.start === 0) this.label(name, g.x(pass.a), g.top + g.bar + g.u, palette.prefill)
+    if (!g.small && (rest ? !pass.taken && pass.start === this.scene.trace.reused.stop : pass.start === 0)) this.label(name, g.x(pass.a), g.top + g.bar + g.u, palette.prefill)
   }
 
   drawSteps({ t, words }) {

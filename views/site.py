@@ -39,6 +39,8 @@ ENTRIES = (
     Entry("groups", "remedies"),
     Entry("smaller_notes", "remedies"),
     Entry("forgetting", "remedies"),
+    Entry("paged", "remedies"),
+    Entry("prefix", "remedies"),
 )
 """In the order of the bar. The first is the default page and answers at `/`."""
 

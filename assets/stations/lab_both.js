@@ -6,10 +6,11 @@ import { figuresOf } from './figures.js'
 import { sit } from './sitting.js'
 
 const time = (seconds) => duration(seconds).join(' ')
-const ROWS = { ttft: time, tpot: time, prompt: (n) => number(n), answer: (n) => number(n), notes: bytes }
+const ROWS = { ttft: time, tpot: time, prompt: (n) => number(n), taken: (n) => number(n), answer: (n) => number(n), notes: bytes }
 
 export class Both {
-  /** `lab`: the page. [data-both] is idle, running, finished or failed; [data-sat=NAME] names each run. */
+  /** `lab`: the page; `lab.arrange(runs)` may change what is sat, `lab.pair` names those whose words must be the same (all
+   * of them without), the first of them being the one to compare with. [data-both] is idle, running, finished or failed; [data-sat=NAME] names each run. */
   constructor(lab) {
     this.lab = lab
     const { common } = lab
@@ -38,7 +39,7 @@ export class Both {
     this.sat = {}
     this.told.dataset.both = 'running'
     try {
-      for (const [name, settings] of Object.entries(this.runs)) {
+      for (const [name, settings] of Object.entries(lab.arrange?.(this.runs) ?? this.runs)) {
         setText(this.told, fill(lab.common.both.running, { name: lab.words.runs[name] }))
         const { id, events } = await sit(lab, { ...settings, model: this.model }, (leave) => { this.leave = leave })
         if (this.closed) return
@@ -62,9 +63,11 @@ export class Both {
     if (!done.length) return this.table.replaceChildren()
     const [, first] = done[0]
     const others = done.slice(1)
+    const beside = (lab.pair ? sat[lab.pair[0]] : first) ?? first
     if (others.length === Object.keys(this.runs).length - 1) {
       this.told.dataset.both = 'finished'
-      const same = others.every(([, run]) => run.ids.join() === first.ids.join())
+      const [one, ...rest] = (lab.pair ?? Object.keys(this.runs)).map((name) => sat[name])
+      const same = rest.every((run) => run.ids.join() === one.ids.join())
       this.told.dataset.same = same
       setText(this.told, common.both[same ? 'same' : 'differs'])
     }
@@ -72,11 +75,11 @@ export class Both {
     this.table.replaceChildren(el('table', { class: 'sat' },
       el('thead', {}, el('tr', {}, el('th', {}), ...done.map(([name, run]) => el('th', { scope: 'col', 'data-sat': name, 'data-run': run.id }, words.runs[name])))),
       el('tbody', {},
-        ...Object.entries(ROWS).map(([name, say]) => row(name, ([, run]) =>
+        ...Object.entries(ROWS).filter(([name]) => name !== 'taken' || done.some(([, run]) => run.taken)).map(([name, say]) => row(name, ([, run]) =>
           el('td', { 'data-value': run[name] ?? '' }, run[name] === null ? '' : say(run[name]), ' ', tag(scene, 'measured', true)))),
         row('text', ([, run]) => el('td', { class: 'answer', dir: 'auto' }, run.text || common.both.nothing)),
         row('see', ([, run]) => el('td', {}, this.link('exam_room', { run: run.id }, common.both.room),
-          ...(run === first ? [] : [' · ', this.link('compare', { run: first.id, beside: run.id }, common.both.compare)]))))))
+          ...(run === first || run === beside ? [] : [' · ', this.link('compare', { run: beside.id, beside: run.id }, common.both[beside === first ? 'compare' : 'compare_plain'])]))))))
     return undefined
   }
 

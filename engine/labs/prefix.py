@@ -97,7 +97,7 @@ LAB = Prefix()
 
 def second_of(model: LanguageModel, first: Settings, second: Settings) -> dict[str, Any]:
     """The first paper is sat once and its notes are kept; the second is sat in turns, reading all of it and taking over
-    what matches: `{"prompt": its tokens, "match": equal ids, "block", "taken": positions taken over, "read": the query
+    what matches: `{"prompt": its tokens, "match": equal ids, "block", "reused": positions taken over, "read": the query
     length of what is left, "plain", "reuse": spreads of TTFT, "queries": {side: query length of each forward pass},
     "same": the same ids either way, "columns": of the first run, "unchanged": how many have the checksum they had,
     "text": the answer}`."""
@@ -121,7 +121,7 @@ def second_of(model: LanguageModel, first: Settings, second: Settings) -> dict[s
         "prompt": len(ids),
         "match": _equal(ids, lender.ids),
         "block": second.keeping.block,
-        "taken": stop,
+        "reused": stop,
         "read": len(ids) - stop,
         **{side: spread(taken[side]) for side in SIDES},
         "queries": {side: queries(whole[side]) for side in SIDES},

@@ -47,7 +47,7 @@ def test_the_rest_is_read_and_the_answer_stays(kind: str, block: int) -> None:
     first, second = (tiny.raw(one.prompt, max_new_tokens=5, keeping=Keeping(block=block)) for one in PAPERS)
     told = second_of(tiny.model(kind), first, second)
     taken = told["match"] // block * block if block else told["match"]
-    assert 0 < told["taken"] == taken and told["taken"] + told["read"] == told["prompt"]
+    assert 0 < told["reused"] == taken and told["reused"] + told["read"] == told["prompt"]
     words = len(told["queries"]["plain"]) - 1
     assert told["queries"] == {"plain": [told["prompt"], *[1] * words], "reuse": [told["read"], *[1] * words]}
     assert told["same"] and told["unchanged"] == told["columns"] > 0
@@ -77,8 +77,8 @@ def test_every_piece_is_measured_and_makes_figures(small: None) -> None:
     figures = LAB.figures(json.loads(json.dumps(results)))
     lesson, blocks = figures["lesson"], figures["blocks"]
     assert lesson["times"] == lesson["plain"]["middle"] / lesson["reuse"]["middle"]
-    assert blocks["taken"] == lesson["taken"] // BLOCK * BLOCK
-    assert [one["taken"] for one in figures["lengths"]] == [16, 40]
+    assert blocks["reused"] == lesson["reused"] // BLOCK * BLOCK
+    assert [one["reused"] for one in figures["lengths"]] == [16, 40]
     assert figures["gained"] == {key: lesson[key] for key in ("prompt", "read", "times")}
     assert LAB.figures({})["gained"] is None
 

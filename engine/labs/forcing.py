@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log
+from statistics import median
 from typing import Any
 
 import torch
@@ -114,8 +115,8 @@ class Beside:
     def told(self, right: Sequence[str]) -> dict[str, Any]:
         """Plain values: `{"exact", "text": the two answers, "same": ids equal, "words": the exact answer's tokens as
         text, "kl": bits per word, "agree": per word, "exact_right", "right", "before", "after": seconds per word
-        (`spread`), None where there was one word only, "exact_bytes", "bytes": of the notes at the end as the runs told
-        them, "prompt", "columns"}`."""
+        (`spread`), None where there was one word only, "slower": `paired`, "exact_bytes", "bytes": of the notes at the
+        end as the runs told them, "prompt", "columns"}`."""
         exact, kept, text = self.exact, self.kept, self.free.trace.output_text
         piece = exact.run.model.text.piece
         return {
@@ -125,6 +126,7 @@ class Beside:
             "exact_right": holds(exact.trace.output_text, right), "right": holds(text, right),
             "before": spread(exact.seconds) if exact.seconds else None,
             "after": spread(kept.seconds) if kept.seconds else None,
+            "slower": paired(exact.seconds, kept.seconds),
             "exact_bytes": bytes_of(exact), "bytes": bytes_of(kept),
             "prompt": len(exact.run.ids), "columns": len(exact.run.ids) + len(exact.ids) - 1,
         }  # fmt: skip
@@ -139,6 +141,13 @@ def beside(model: LanguageModel, settings: Settings, keeping: Keeping) -> Beside
     exact, kept = Sitting(model, plain, ids), Sitting(model, other, ids)
     in_turns(exact, kept)
     return Beside(exact.over(), kept.over(), free)
+
+
+def paired(before: Sequence[float], after: Sequence[float]) -> float | None:
+    """How many times as long a word takes: the median over words, each beside the same word the exact way, written just
+    before or after it. What disturbs both alike does not count."""
+    ratios = [two / one for one, two in zip(before, after, strict=True) if one > 0]
+    return median(ratios) if ratios else None
 
 
 def divergence(exact: Sequence[Tensor], other: Sequence[Tensor]) -> list[float]:

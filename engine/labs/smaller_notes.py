@@ -39,7 +39,7 @@ class SmallerNotes(Lab):
     def figures(self, results: Results) -> dict[str, Any]:
         """`{"papers": {name: {"lost": at which of `COUNTED` an answer that was right is not any more, None where it
         never is or not all were measured, "known": whether that can be told, "ways": {dtype: the piece's result with
-        "share" of the exact bytes, "kl_mean", "kl_most", "agreed" share, "slower": seconds per word after / before}}},
+        "share" of the exact bytes, "kl_mean", "kl_most", "agreed" share}}},
         "group", "gained"}`."""
         told = {one.name: self._paper(one, results) for one in papers(self.name)}
         first = next(iter(told.values()))["ways"]
@@ -67,14 +67,13 @@ def gained(way: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def summed(found: Mapping[str, Any]) -> dict[str, Any]:
     """A result of `engine.labs.forcing.Beside.told` with what follows from it."""
-    kl, agree, before, after = found["kl"], found["agree"], found["before"], found["after"]
+    kl, agree = found["kl"], found["agree"]
     return {
         **found,
         "share": found["bytes"] / found["exact_bytes"] if found["exact_bytes"] else None,
         "kl_mean": sum(kl) / len(kl) if kl else None,
         "kl_most": max(kl, default=None),
         "agreed": sum(agree) / len(agree) if agree else None,
-        "slower": after["middle"] / before["middle"] if before and after and before["middle"] else None,
     }
 
 

@@ -76,6 +76,7 @@ def piece(way: str, budget: int, right: bool) -> dict[str, Any]:
     return {
         "way": way, "budget": budget, "exact_right": True, "right": right, "kl": [0.0], "agree": [True],
         "bytes": budget, "exact_bytes": 300, "before": {"middle": 1.0}, "after": {"middle": 1.5},
+        "slower": 1.5,
     }  # fmt: skip
 
 

@@ -59,6 +59,7 @@ def test_a_paper_squeezed(kind: str, dtype: str) -> None:
     assert told["exact_bytes"] == model.shape.bytes_at(told["columns"])
     assert told["kl"][0] == 0 and told["agree"][0]  # the paper itself is read before anything is squeezed
     assert max(told["kl"]) > 0
+    assert told["slower"] > 0
     assert told["before"]["repeats"] == told["after"]["repeats"] == 5
     errors = [value for which in told["error"].values() for value in which]
     assert len(errors) == 2 * model.shape.layers and all(0 < value < 1 for value in errors)
@@ -128,7 +129,7 @@ def test_plan_pieces_are_named_once_and_every_one_can_be_measured(monkeypatch: p
 def piece(exact_right: bool, right: bool) -> dict[str, Any]:
     return {
         "exact_right": exact_right, "right": right, "kl": [0.0, 1.0], "agree": [True, False], "bytes": 1,
-        "exact_bytes": 4, "before": {"middle": 1.0}, "after": {"middle": 2.0},
+        "exact_bytes": 4, "before": {"middle": 1.0}, "after": {"middle": 2.0}, "slower": 2.0,
     }  # fmt: skip
 
 
@@ -149,7 +150,6 @@ def test_lost_is_the_first_of_fewer_bits_at_which_the_fact_is_missing() -> None:
         "kl_mean": 0.5,
         "kl_most": 1.0,
         "agreed": 0.5,
-        "slower": 2.0,
     }
     assert LAB.figures(results)["gained"] == {"share": 25, "agreed": 50, "slower": 2.0}
     assert LAB.figures({})["gained"] is None and LAB.figures({})["group"] is None
@@ -170,3 +170,9 @@ def test_a_paper_that_is_too_long_for_a_model_is_refused() -> None:
     model = tiny.model("llama")
     with pytest.raises(Refusal, match="too_many_tokens"):
         smaller_notes.squeezed(model, replace(PAPER, prompt=tiny.PAPER * 3), "int8")
+
+
+def test_how_much_slower_is_told_word_beside_word() -> None:
+    """A machine that gets ten times slower in the middle does so for both: the ratio stays."""
+    assert forcing.paired([1.0, 1.0, 10.0, 10.0], [1.5, 1.5, 15.0, 15.0]) == pytest.approx(1.5)
+    assert forcing.paired([], []) is None

@@ -69,7 +69,8 @@ export class Both {
       const [one, ...rest] = (lab.pair ?? Object.keys(this.runs)).map((name) => sat[name])
       const same = rest.every((run) => run.ids.join() === one.ids.join())
       this.told.dataset.same = same
-      setText(this.told, common.both[same ? 'same' : 'differs'])
+      const verdict = same ? 'same' : 'differs'
+      setText(this.told, words.both?.[verdict] ?? common.both[verdict])
     }
     const row = (name, cell) => el('tr', { 'data-row': name }, el('th', { scope: 'row' }, common.both[name]), ...done.map(cell))
     this.table.replaceChildren(el('table', { class: 'sat' },

@@ -136,6 +136,9 @@ def serve(options: argparse.Namespace) -> int:
     """The page, until Ctrl+C."""
     chosen = {"MODEL": options.model, "DEVICE": options.device, "DTYPE": options.dtype, "LAN": "1" * options.lan}
     os.environ.update({f"OPEN_BOOK_EXAM_{name}": value for name, value in chosen.items() if value})
+    if not free(options.port):
+        tell("port_taken", port=options.port)
+        return 1
     tell("address", url=f"http://127.0.0.1:{options.port}")
     if options.lan:
         tell("address_lan", url=f"http://{own_address()}:{options.port}")
@@ -145,6 +148,18 @@ def serve(options: argparse.Namespace) -> int:
     if not WINDOWS:
         os.execv(command[0], command)  # becomes the server: a signal sent to this process reaches it
     return run(*command)
+
+
+def free(port: int) -> bool:
+    """Whether the page can have this port."""
+    with socket.socket() as server:
+        if not WINDOWS:  # a port that was in use a moment ago counts as free, as for the server itself
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("127.0.0.1", port))
+        except (OSError, OverflowError):
+            return False
+    return True
 
 
 def own_address() -> str:

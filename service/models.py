@@ -29,7 +29,9 @@ class Store(Protocol):
     def MODELS(self) -> Mapping[str, Model]: ...
 
     def fetched(self, name: str) -> bool: ...
+    def present(self, name: str) -> bool: ...
     def fetch(self, name: str, progress: Progress, accept_terms: bool) -> None: ...
+    def prepare_apart(self, name: str, progress: Progress) -> None: ...
 
 
 @dataclass(slots=True)
@@ -83,8 +85,14 @@ class Models:
             self._wanted.append(name)
         self._load(name)
 
+    def prepared(self, name: str) -> bool:
+        """Whether a model only has to be loaded: what was fetched takes a minute to be prepared, once."""
+        return name not in self._known or self._store.present(name)
+
     def _load(self, name: str) -> None:
-        if self.connected and self._status[name].state == "present":
+        if self._status[name].state == "present" and not self.prepared(name):
+            self._get(name, accept_terms=True)  # it was fetched before, so its terms were accepted
+        elif self.connected and self._status[name].state == "present":
             self._status[name] = Status("loading", 0.0)
             self.load(name)
 
@@ -96,6 +104,10 @@ class Models:
             raise Refusal("terms_not_accepted", model=self.title(name), terms=self._known[name].terms)
         if self._status[name].state not in ("absent", "failed"):
             return
+        self._get(name, accept_terms)
+
+    def _get(self, name: str, accept_terms: bool) -> None:
+        """Fetch and prepare, as far as that was not done."""
         self._status[name] = status = Status("fetching", 0.0, "fetch")
         loop = asyncio.get_running_loop()
 
@@ -114,6 +126,7 @@ class Models:
         """In a thread of its own: fetch, and say what went wrong, if something did."""
         try:
             self._store.fetch(name, progress, accept_terms)
+            self._store.prepare_apart(name, progress)
         except Refusal as refusal:
             return refusal
         except Exception as error:  # noqa: BLE001 - whatever network or disk come up with is told as a sentence

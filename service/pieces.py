@@ -50,7 +50,8 @@ def add_pieces(app: FastAPI, service: Service) -> None:
 async def _ask(service: Service, job: str, model: str, arguments: dict[str, Any]) -> tuple[str, Any]:
     """The model's name and the engine's answer. A model that only has to be prepared is, for the next time.
 
-    Raises `Refusal`: `unknown_model`, `model_absent`, `model_fetching`, `engine_failed`, and what the engine refuses.
+    Raises `Refusal`: `unknown_model`, `model_absent`, `model_fetching`, `engine_failed`, `tokenizer_not_prepared`, and
+    what the engine refuses.
     """
     name = model or service.models.default
     status = service.models.status(name)
@@ -61,6 +62,9 @@ async def _ask(service: Service, job: str, model: str, arguments: dict[str, Any]
     try:
         return name, await service.jobs.ask(job, {"model": name, **arguments})
     except Refusal as refusal:
-        if refusal.code == "model_not_ready":
-            service.models.want(name)
-        raise
+        if refusal.code != "model_not_ready":
+            raise
+        if not service.models.prepared(name) and name != service.models.default:
+            raise Refusal("tokenizer_not_prepared", model=service.models.title(name)) from None
+        service.models.want(name)
+        raise Refusal("model_not_ready", model=service.models.title(name)) from None

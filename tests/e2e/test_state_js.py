@@ -64,5 +64,16 @@ def test_the_index_that_is_drawn_from_holds_the_folds_states(page: Page, case: d
 def test_every_ending_and_every_kind_of_event_is_among_the_cases() -> None:
     kinds = {event["type"] for case in CASES for event in case["events"]}
     endings = {event["reason"] for case in CASES for event in case["events"] if event["type"] == "finished"}
-    assert kinds == {"queued", "started", "reused", "layer", "prefilled", "chose", "decoded", "forgot", "wrote", "finished"}
+    assert kinds == {
+        "queued",
+        "started",
+        "reused",
+        "layer",
+        "prefilled",
+        "chose",
+        "decoded",
+        "forgot",
+        "wrote",
+        "finished",
+    }
     assert endings == {"eos", "length", "stop_string", "stopped", "timeout", "out_of_memory", "error"}

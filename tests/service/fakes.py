@@ -80,6 +80,12 @@ class FakeStore:
     def fetched(self, name: str) -> bool:
         return name in self.here
 
+    def present(self, name: str) -> bool:
+        return name in self.here
+
+    def prepare_apart(self, name: str, progress: weights.Progress) -> None:
+        progress(1.0, "convert")
+
     def fetch(self, name: str, progress: weights.Progress, accept_terms: bool) -> None:
         progress(0.5, "fetch")
         self.go_on.wait(10)

@@ -15,14 +15,13 @@ export class Actions {
     if (!options.source && !this.scene.part) {
       items.push(button(w.new, () => compose.toggle(), { class: 'pill main', 'data-action': 'new' }))
       if (running) items.push(button(w.stop, () => this.stop(), { class: 'pill halt', 'data-action': 'stop' }))
-      const book = running ? null : this.book()
+      const book = running || !engine.ready ? null : this.book()
       if (book) {
         items.push(
           button(w.close_book, () => compose.submit(book.closed), {
             class: 'pill',
             'data-action': 'close-book',
             title: w.close_book_why,
-            disabled: !engine.ready,
           }),
         )
         items.push(
@@ -48,7 +47,7 @@ export class Actions {
       engine === 'failed' && error?.message ? error.message : (errors?.[error?.code] ?? words.engine[engine])
     return el(
       'div',
-      { class: 'status', role: 'status' },
+      { class: 'status', role: 'status', title: sentence },
       `${sentence}${share}`,
       share ? el('progress', { max: 1, value: progress }) : '',
     )

@@ -137,11 +137,13 @@ export class Headline {
   }
 
   draw(moment) {
-    const { words, parts, trace, connection, kind } = this.scene
+    const { words, parts, trace, connection, kind, engine } = this.scene
     const said = sentences(this.scene, moment)
     this.said = said
     setText(parts.headline, said.title)
-    if (connection === 'lost' || connection === 'refused') setRich(parts.sub, words.head[connection], {})
+    const failed = engine?.health?.engine === 'failed' && engine.health.error?.message
+    if (failed) setText(parts.sub, failed)
+    else if (connection === 'lost' || connection === 'refused') setRich(parts.sub, words.head[connection], {})
     else
       setRich(parts.sub, said.template + further(words.head, said, moment), {
         ...said.values,
@@ -149,7 +151,8 @@ export class Headline {
         gone: number(moment.state.forgotten),
         columns: number(moment.state.columns),
       })
-    parts.sub.classList.toggle('abnormal', Boolean(said.abnormal) || connection === 'lost')
+    parts.sub.classList.toggle('abnormal', Boolean(failed || said.abnormal) || connection === 'lost')
+    if (parts.sub.title !== parts.sub.textContent) parts.sub.title = parts.sub.textContent
     this.note(said.note)
     const [value, unit] = duration(moment.t)
     if (this.shown !== value + unit) parts.clock.replaceChildren(value, ' ', el('i', {}, unit))

@@ -222,7 +222,7 @@ def test_it_fits_the_window_in_both_languages(
 def test_run_and_moment_stay_when_the_page_changes(app: App, visit: Visit) -> None:
     page = opened(visit(f"{app.address}/tokenise?run=open-book&at=0.5&lang=en"))
     assert page.locator("textarea[name=text]").input_value() == app.ask("/api/runs/open-book")["prompt"]
-    page.locator("nav summary").click()
+    page.locator("nav summary").first.click()
     page.locator("nav a", has_text="Detokenise").click()
     page.wait_for_url("**/detokenise?*run=open-book*")
     assert "at=0.5" in page.url and "lang=en" in page.url

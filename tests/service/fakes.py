@@ -132,6 +132,16 @@ def client_of(world: World, lan: bool = False) -> Iterator[TestClient]:
         yield client
 
 
+def start(client: TestClient) -> str:
+    """A run that goes on alone: its id."""
+    return str(client.post("/api/runs", json={"prompt": "Hi!", "keep": True}).json()["id"])
+
+
+def error(reply: Any) -> tuple[int, str]:
+    """Status and code of a refusal."""
+    return reply.status_code, reply.json()["error"]["code"]
+
+
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine; nothing in these tests takes seconds."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from engine.looks import Looks
-from tests.service.fakes import World, client_of, story
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-@pytest.fixture
-def client(world: World) -> Iterator[TestClient]:
-    with client_of(world) as client:
-        yield client
-
-
-def start(client: TestClient) -> str:
-    return str(client.post("/api/runs", json={"prompt": "Hi!", "keep": True}).json()["id"])
-
-
-def error(reply: Any) -> tuple[int, str]:
-    return reply.status_code, reply.json()["error"]["code"]
-
+from tests.service.fakes import World, client_of, error, start, story
 
 TOLD: dict[str, Any] = {
     "position": 3, "token": 7, "settings": {"temperature": 0.5}, "candidates": [(7, "a", False), (9, "b", True)],

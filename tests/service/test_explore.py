@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from engine.looks import Looks
-from tests.service.fakes import World, client_of, story
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-@pytest.fixture
-def client(world: World) -> Iterator[TestClient]:
-    with client_of(world) as client:
-        yield client
-
-
-def start(client: TestClient) -> str:
-    return str(client.post("/api/runs", json={"prompt": "Hi!", "keep": True}).json()["id"])
-
-
-def error(reply: Any) -> tuple[int, str]:
-    return reply.status_code, reply.json()["error"]["code"]
+from tests.service.fakes import World, client_of, error, start, story
 
 
 def test_the_engine_is_asked_while_it_holds_the_run(client: TestClient, world: World) -> None:

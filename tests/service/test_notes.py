@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from tests.service.fakes import World, client_of, story
+from tests.service.fakes import World, client_of, error, start, story
 
 PATHS = ("notes?layer=0&head=0", "notes/bytes", "columns")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-@pytest.fixture
-def client(world: World) -> Iterator[TestClient]:
-    with client_of(world) as client:
-        yield client
-
-
-def start(client: TestClient) -> str:
-    return str(client.post("/api/runs", json={"prompt": "Hi!", "keep": True}).json()["id"])
-
-
-def error(reply: Any) -> tuple[int, str]:
-    return reply.status_code, reply.json()["error"]["code"]
 
 
 def asked(world: World) -> list[tuple[str, dict[str, Any]]]:

@@ -19,6 +19,7 @@ _STATUS = {
     "fork_not_kept": 404,
     "choices_not_kept": 404,
     "layers_not_kept": 404,
+    "no_lab_recorded": 404,
     "not_kept": 404,
     "notes_not_kept": 404,
     "row_not_recorded": 404,

@@ -15,6 +15,7 @@ from fastapi import FastAPI, Response
 from engine.labs import LABS
 from engine.labs.base import Lab
 from engine.labs.jobs import known
+from engine.labs.recorded import recorded
 from engine.settings import Refusal
 from service.core import Service
 from service.explore import Layer, held
@@ -48,7 +49,16 @@ def add_labs(app: FastAPI, service: Service, measures: Measures) -> None:
         """The remedies that can be measured, and what each gained on this machine."""
         model = model or service.models.default
         kept = {name: await measures.lab_results(lab, model) for name, lab in LABS.items()}
-        return {"model": model, "labs": [summary(lab, kept[name]) for name, lab in LABS.items()]}
+        labs = await asyncio.to_thread(lambda: [summary(lab, kept[name]) for name, lab in LABS.items()])
+        return {"model": model, "labs": labs}
+
+    @app.get("/labs/{name}/recorded")
+    async def show_recorded(name: str) -> dict[str, Any]:
+        """The same from a recorded result, without a model."""
+        told = await asyncio.to_thread(recorded, known(name))
+        if told is None:
+            raise Refusal("no_lab_recorded", name=name[:40])
+        return told
 
     @app.get("/labs/{name}")
     async def show_lab(name: str, model: str = "") -> dict[str, Any]:
@@ -64,9 +74,14 @@ def add_labs(app: FastAPI, service: Service, measures: Measures) -> None:
 
 
 def summary(lab: Lab, results: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """One line of the entry page: `gained` is None while too little was measured to say."""
+    """One line of the entry page: `gained` is None while too little was measured to say, `recorded` where no result is
+    shipped: `{"model", "machine", "taken", "gained"}`."""
+    shipped = recorded(lab)
     return {
         "name": lab.name, "stage": lab.stage, "measured": len(results),
         "taken": max((one["taken"] for one in results.values()), default=None),
         "gained": lab.figures(results).get("gained"),
+        "recorded": {
+            **{key: shipped[key] for key in ("model", "machine", "taken")}, "gained": shipped["figures"].get("gained"),
+        } if shipped else None,
     }  # fmt: skip

@@ -65,7 +65,7 @@ class Measured {
   }
 
   show() {
-    const { figures, words, scene } = this.lab
+    const { figures, words } = this.lab
     this.kernels.hidden = !figures?.kernel.length
     this.engine.hidden = !figures?.run.length
     if (!figures) return
@@ -82,7 +82,7 @@ class Measured {
     this.runs.replaceChildren(bars(run.map((one) => ({
       label: fill(words.chart.tokens, { n: number(one.n) }),
       sides: ['math', 'fast'].map((side) => ({ name: `run-${one.n}-${side}`, mark: side === 'math' ? 'before' : 'after', label: words.sides[side], ...one[side] })),
-    })), { say: time, tag: () => tag(scene, 'measured', true) }))
+    })), { say: time, tag: () => this.lab.tag() }))
   }
 
   list(kernel) {
@@ -92,7 +92,7 @@ class Measured {
     const row = (one) => el('tr', { 'data-n': one.n }, el('th', { scope: 'row' }, number(one.n)),
       ...['math', 'fast'].map((side) => cell(`${one.n}.${side}.seconds`, one[side].seconds?.middle, one[side].seconds ? time(one[side].seconds.middle) : words.chart.no_room, range(one[side]))),
       cell(`${one.n}.time`, one.time, one.time === null ? '' : el('b', {}, `× ${number(one.time, 1)}`)),
-      ...['math', 'fast'].map((side) => cell(`${one.n}.${side}.bytes`, one[side].bytes, bytes(one[side].bytes), ' ', tag(scene, one[side].source, true))),
+      ...['math', 'fast'].map((side) => cell(`${one.n}.${side}.bytes`, one[side].bytes, bytes(one[side].bytes), ' ', one[side].source === 'measured' ? this.lab.tag() : tag(scene, one[side].source, true))),
       cell(`${one.n}.memory`, one.memory, el('b', {}, `× ${number(one.memory, 0)}`)))
     const heads = ['n', 'math_time', 'fast_time', 'time', 'math_memory', 'fast_memory', 'less']
     const over = el('tr', {}, el('td'), el('th', { colspan: 3, scope: 'colgroup' }, words.chart.time_title), el('th', { colspan: 3, scope: 'colgroup' }, words.chart.memory_title))
@@ -122,11 +122,11 @@ class Proof {
   }
 
   show() {
-    const { figures, words, scene } = this.lab
+    const { figures, words } = this.lab
     const tiles = figures?.tiles
     if (!tiles) return
     Object.assign(this.engine.dataset, { tiles: tiles.tiles, fast: tiles.fast })
-    this.engine.replaceChildren(fill(words.proof.engine, { ...tiles, layer: tiles.layer + 1, tiles: small(tiles.tiles), fast: small(tiles.fast), size: tiles.size }), ' ', tag(scene, 'measured', true))
+    this.engine.replaceChildren(fill(words.proof.engine, { ...tiles, layer: tiles.layer + 1, tiles: small(tiles.tiles), fast: small(tiles.fast), size: tiles.size }), ' ', this.lab.tag())
   }
 }
 

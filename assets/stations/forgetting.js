@@ -51,11 +51,11 @@ class Measured {
   }
 
   show() {
-    const { words, scene } = this.desk
+    const { lab, words } = this.desk
     const on = chosen(this.desk)
     this.root.hidden = !on
     if (!on) return
-    const measured = () => tag(scene, 'measured', true)
+    const measured = () => lab.tag()
     const cell = (name, value, text) => el('td', { 'data-cell': name, 'data-value': value }, text, ' ', measured())
     const rows = WAYS.flatMap((way) => Object.entries(on.paper.ways[way]).map(([budget, told]) =>
       el('tr', { 'data-way': way, 'data-budget': budget, class: told.right ? 'best' : '' }, el('th', { scope: 'row' }, fill(words.table[way], { n: budget })),

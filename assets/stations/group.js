@@ -2,7 +2,7 @@
  * One real group of 64 numbers of a head's K, squeezed step by step: the numbers, their least and most, the grid between
  * them, the nearest line for each, and what is read back.
  */
-import { button, el, fill, setText, svg, tag } from '../scene/dom.js'
+import { button, el, fill, setText, svg } from '../scene/dom.js'
 import { number } from '../scene/text.js'
 import { choose } from './kept_answers.js'
 
@@ -50,7 +50,7 @@ export class Group {
   }
 
   draw() {
-    const { lab, words, scene, way } = this.desk
+    const { lab, words, way } = this.desk
     const { group } = lab.figures
     const { exact, ways, layer } = group.layers[this.layer]
     const squeezed = ways[way]
@@ -68,7 +68,7 @@ export class Group {
     Object.assign(this.root.dataset, { group: step, dtype: way, codes: JSON.stringify(squeezed.codes), low: squeezed.low ?? '', scale: squeezed.scale })
     this.codes.hidden = this.step < 3
     this.codes.replaceChildren(...squeezed.codes.map((code) => el('span', {}, String(code))))
-    this.sum.replaceChildren(fill(words.group.sum, values), ' ', tag(scene, 'measured', true))
+    this.sum.replaceChildren(fill(words.group.sum, values), ' ', lab.tag())
     this.picture(exact, squeezed, { low, high })
   }
 

@@ -118,7 +118,7 @@ class Measured {
   }
 
   show() {
-    const { figures, words, scene } = this.lab
+    const { figures, words } = this.lab
     this.decode.hidden = !figures?.decode.length
     if (!figures) return
     const { decode, cache } = figures
@@ -126,12 +126,12 @@ class Measured {
     this.bars.replaceChildren(bars(decode.map((one) => ({
       label: fill(words.chart.tokens, { n: number(one.n), time: number(one.time, 2) }),
       sides: Object.keys(mark).map((side) => ({ name: `${one.n}-${side}`, mark: mark[side], label: words.runs[side], ...one[side] })),
-    })), { say: time, tag: () => tag(scene, 'measured', true) }))
+    })), { say: time, tag: () => this.lab.tag() }))
     this.chart.show(Object.keys(mark).map((side) => ({ name: side, label: words.runs[side], mark: mark[side], points: decode.map((one) => [one.n, 1000 * one[side].middle]) })))
     if (!cache) return
     const { ordinary, own, multi } = cache.allocated
     Object.assign(this.cache.dataset, { ordinary, own, multi, positions: cache.positions })
-    this.cache.replaceChildren(fill(words.chart.cache, { n: number(cache.positions), ordinary: bytes(ordinary), own: bytes(own), multi: bytes(multi) }), ' ', tag(scene, 'measured', true))
+    this.cache.replaceChildren(fill(words.chart.cache, { n: number(cache.positions), ordinary: bytes(ordinary), own: bytes(own), multi: bytes(multi) }), ' ', this.lab.tag())
   }
 
   resize() {

@@ -2,20 +2,20 @@
  * What another way of keeping notes does to an answer: the two answers, and word by word how far the model's choice is
  * from the exact one when it is given the same words.
  */
-import { el, fill, tag } from '../scene/dom.js'
+import { el, fill } from '../scene/dom.js'
 import { number, percent, visible } from '../scene/text.js'
 
 export const bits = (value) => (value === 0 ? '0' : value < 0.001 ? '<0.001' : number(value, value < 0.1 ? 3 : 2))
 
 /** Rows of answers, the exact one first. `entries`: [{name, label, told}]; [data-answer=NAME] with data-right. */
-export function answers({ words, scene }, entries) {
+export function answers({ words, lab }, entries) {
   const [first] = entries
   if (!first) return el('p', { class: 'hint' }, words.nothing)
   const row = (name, label, text, right, told) => el('tr', { 'data-answer': name, 'data-right': String(right) },
     el('th', { scope: 'row' }, label),
     el('td', { class: `right ${right}` }, words[right ? 'right' : 'wrong']),
     el('td', { class: 'answer', dir: 'auto' }, text || words.empty),
-    el('td', { 'data-value': told?.kl_mean ?? '' }, ...(told ? [bits(told.kl_mean), ' ', tag(scene, 'measured', true)] : ['–'])),
+    el('td', { 'data-value': told?.kl_mean ?? '' }, ...(told ? [bits(told.kl_mean), ' ', lab.tag()] : ['–'])),
     el('td', { 'data-value': told?.agreed ?? '' }, told ? percent(told.agreed) : '–'))
   return el('div', { class: 'wide' }, el('table', { class: 'answers' },
     el('thead', {}, el('tr', {}, ...['way', 'fact', 'text', 'kl', 'agreed'].map((name) => el('th', { scope: 'col' }, words.heads[name])))),

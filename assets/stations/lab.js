@@ -6,10 +6,12 @@
  * `{problem, idea, measured, proof}`, each `{root, show?(), resize?(), close?()}`. `show` is called whenever there is more
  * to draw: the run is told (`lab.started`, `lab.events`, `lab.facts`, `lab.summary`), or figures are (`lab.told`: what
  * GET /api/labs/NAME answers, `lab.figures`). Whatever a remedy says stands in its own words; `lab.common` are those
- * of every lab. [data-lab] tells how much is measured; [data-state] is as on the other stations.
+ * of every lab. Where nothing was measured here, `lab.figures` are those of a recorded result, and `lab.tag()` says so.
+ * [data-lab] tells how much is measured, and in [data-figures] whose figures are shown: own, recorded or none.
+ * [data-state] is as on the other stations.
  */
 import { owner } from '../scene/compose.js'
-import { button, el, fill, setText } from '../scene/dom.js'
+import { button, el, fill, setText, tag } from '../scene/dom.js'
 import { number } from '../scene/text.js'
 import { RunApi } from './api.js'
 import { Both } from './lab_both.js'
@@ -35,16 +37,18 @@ export class Lab {
     this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, this.common.state.waiting)
     this.measuring = this.measures()
     this.source = el('p', { class: 'hint', 'data-source': '' })
+    this.trouble = el('p', { class: 'hint', 'data-trouble': '', 'aria-live': 'polite' })
+    this.turn = button('', () => this.see(!this.recorded), { class: 'pill', 'data-do': 'recorded', hidden: true })
     this.both = new Both(this)
     this.parts = make(this)
     this.styled = SHEETS.map((href) => {
       const link = el('link', { rel: 'stylesheet', href })
       return [link, new Promise((resolve) => { link.onload = link.onerror = resolve })]
     })
-    this.root = el('div', { class: `body stages lab ${this.name}`, 'data-lab': this.name, 'data-measured': '', 'data-of': '' },
+    this.root = el('div', { class: `body stages lab ${this.name}`, 'data-lab': this.name, 'data-measured': '', 'data-of': '', 'data-figures': 'none' },
       ...this.styled.map(([link]) => link), this.state,
       this.part('problem', this.parts.problem?.root), this.part('idea', this.parts.idea?.root),
-      this.part('measured', el('div', { class: 'row measures' }, this.measuring.root), this.parts.measured?.root, this.source),
+      this.part('measured', el('div', { class: 'row measures' }, this.measuring.root), this.trouble, this.parts.measured?.root, this.source, this.turn),
       this.part('proof', this.parts.proof?.root), this.part('both', this.both.root), this.part('not', this.points()))
   }
 
@@ -158,49 +162,83 @@ export class Lab {
 
   /** What is kept of this remedy with the run's model, else with the usual one. Asks again while a model is loaded. */
   async look(model = this.facts?.model ?? '') {
+    this.shipped ??= await this.station.ask(`labs/${this.name}/recorded`).catch(() => null)
     try {
-      this.told = await this.station.ask(`labs/${this.name}?model=${encodeURIComponent(model)}`)
+      this.own = await this.station.ask(`labs/${this.name}?model=${encodeURIComponent(model)}`)
+      setText(this.trouble, '')
     } catch (problem) {
-      if (problem.code === 'model_absent' || problem.code === 'unknown_model') return model ? this.look('') : setText(this.source, problem.message)
-      setText(this.source, problem.message)
+      if ((problem.code === 'model_absent' || problem.code === 'unknown_model') && model) return this.look('')
+      setText(this.trouble, problem.message)
       if (problem.code === 'model_not_ready' && !this.closed) this.later = setTimeout(() => this.look(model), AGAIN)
-      return undefined
     }
     if (!this.closed) this.show()
     return undefined
   }
 
+  /** What the engine tells of this lab with a model loaded here; else what was recorded tells of its plan and runs. */
+  get told() {
+    return this.own ?? this.shipped ?? null
+  }
+
+  /** Whether a recorded result is on show: as asked for, else where there is nothing of this machine's. */
+  get recorded() {
+    if (!this.shipped || !this.measured) return Boolean(this.shipped)
+    return Boolean(this.asked)
+  }
+
+  get measured() {
+    return Object.keys(this.own?.results ?? {}).length > 0
+  }
+
+  get shown() {
+    return this.recorded ? this.shipped : this.own
+  }
+
   get figures() {
-    return this.told?.figures ?? null
+    return this.shown?.figures ?? null
   }
 
   get results() {
-    return this.told?.results ?? {}
+    return this.shown?.results ?? {}
+  }
+
+  /** A mark for figures of this lab: measured here, or recorded. */
+  tag() {
+    return tag(this.scene, this.recorded ? 'recorded' : 'measured', true)
+  }
+
+  see(recorded) {
+    this.asked = recorded
+    this.show()
   }
 
   show() {
-    const { told, common, root } = this
-    if (told) {
-      const missing = told.plan.filter(({ piece }) => !(piece in told.results))
-      Object.assign(root.dataset, { measured: told.plan.length - missing.length, of: told.plan.length })
-      this.measuring.plan(() => (missing.length ? missing : told.plan).map(({ piece }) => ({ kind: 'lab', lab: this.name, piece, model: told.model })), !missing.length)
-      setText(this.source, this.whence(told, missing.length) || common.unmeasured)
-      this.both.ready(told)
+    const { own, common, root } = this
+    if (own) {
+      const missing = own.plan.filter(({ piece }) => !(piece in own.results))
+      Object.assign(root.dataset, { measured: own.plan.length - missing.length, of: own.plan.length })
+      this.measuring.plan(() => (missing.length ? missing : own.plan).map(({ piece }) => ({ kind: 'lab', lab: this.name, piece, model: own.model })), !missing.length)
+      this.both.ready(own)
     }
+    root.dataset.figures = this.recorded ? 'recorded' : this.measured ? 'own' : 'none'
+    setText(this.source, [...(own && !this.measured ? [common.unmeasured] : []), ...(this.shown ? this.whence(this.shown) : [])].join(' '))
+    setText(this.turn, common[this.recorded ? 'see_own' : 'see_recorded'])
+    this.turn.hidden = !(this.shipped && this.measured)
     for (const part of Object.values(this.parts)) part.show?.()
   }
 
-  /** Where the figures come from. */
-  whence({ machine, results, model, plan }, missing) {
+  /** Where the figures come from, in sentences. */
+  whence({ machine, results, model, plan }) {
     const { common, words } = this
     const all = Object.values(results)
-    if (!all.length) return ''
-    const when = new Date(all.map(({ taken }) => taken).sort().at(-1)).toLocaleString(this.lang === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' })
+    if (!all.length) return []
+    const when = new Date(this.recorded ? this.shipped.taken : all.map(({ taken }) => taken).sort().at(-1)).toLocaleString(this.lang === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' })
     const busy = Math.max(0, ...all.map(({ busy }) => busy ?? 0))
+    const done = plan.filter(({ piece }) => piece in results).length
     return [
-      fill(common.source, { device: machine.device_name || machine.device, threads: machine.threads, dtype: machine.dtype, torch: machine.torch, model, when }),
-      ...(missing ? [fill(common.partly, { n: plan.length - missing, of: plan.length })] : []),
+      fill(common[this.recorded ? 'recorded' : 'source'], { device: machine.device_name || machine.device, threads: machine.threads, dtype: machine.dtype, torch: machine.torch, model, when }),
+      ...(done < plan.length ? [fill(common.partly, { n: done, of: plan.length })] : []),
       ...(busy > BUSY ? [fill(words.measuring.busy, { cores: number(busy, 1) })] : []),
-    ].join(' ')
+    ]
   }
 }

@@ -58,11 +58,11 @@ class Measured {
   }
 
   show() {
-    const { figures, words, scene } = this.lab
+    const { figures, words } = this.lab
     this.room.hidden = !figures?.room.papers.length
     this.time.hidden = !figures?.time.length
     if (!figures) return
-    const measured = () => tag(scene, 'measured', true)
+    const measured = () => this.lab.tag()
     const sides = (ways, prefix) => order(ways).map((way) => ({ name: `${prefix}-${way}`, mark: MARK[way] ?? 'after', label: this.way(way), used: ways[way].bytes, all: ways[way].allocated }))
     this.rooms.replaceChildren(rooms(figures.room.papers.map((one) => ({
       label: el('span', {}, words.papers[one.paper], el('small', {}, fill(words.room.paper, { prompt: number(one.prompt), answer: number(one.answer), limit: number(one.limit) }))), sides: sides(one.ways, one.paper),

@@ -56,12 +56,12 @@ class Measured {
   }
 
   show() {
-    const { figures, words, scene } = this.lab
+    const { figures, words } = this.lab
     const rows = ['lesson', 'blocks'].filter((name) => figures?.[name]).map((name) => [name, figures[name]])
     this.lesson.hidden = !rows.length
     this.longer.hidden = !figures?.lengths.length
     if (!figures) return
-    const measured = () => tag(scene, 'measured', true)
+    const measured = () => this.lab.tag()
     const sides = (one, name, value) => Object.entries(SIDES).map(([side, mark]) => ({ name: `${name}-${side}`, mark, label: words.sides[side], ...value(one, side) }))
     this.queries.replaceChildren(bars(rows.map(([name, one]) => ({ label: words.rows[name], sides: sides(one, `query-${name}`, ({ queries }, side) => ({ middle: queries[side][0] })) })), { say: (n) => fill(words.queries.tokens, { n: number(n) }), tag: measured }))
     this.waits.replaceChildren(bars(rows.map(([name, one]) => ({ label: words.rows[name], sides: sides(one, `ttft-${name}`, (each, side) => each[side]) })), { say: time, tag: measured }))

@@ -57,12 +57,12 @@ class Measured {
   }
 
   show() {
-    const { lab, words, scene } = this.desk
+    const { lab, words } = this.desk
     const [, paper] = Object.entries(lab.figures?.papers ?? {})[0] ?? []
     const ways = WAYS.filter((way) => paper?.ways[way])
     this.root.hidden = !ways.length
     if (!ways.length) return
-    const measured = () => tag(scene, 'measured', true)
+    const measured = () => lab.tag()
     const cell = (name, value, text) => el('td', { 'data-cell': name, 'data-value': value }, text, ' ', measured())
     const row = (way) => {
       const told = paper.ways[way]

@@ -2,7 +2,7 @@
  * Position by word: which columns of the notes were there when each word was made, and the paper itself with what was
  * torn off. A click on a row, or the arrow keys, choose the word.
  */
-import { el, fill, setText, tag } from '../scene/dom.js'
+import { el, fill, setText } from '../scene/dom.js'
 import { number, visible } from '../scene/text.js'
 import { choose } from './kept_answers.js'
 import { chosen } from './forgotten.js'
@@ -64,7 +64,7 @@ export class TornPicture {
   }
 
   draw({ told, paper }) {
-    const { words, scene } = this.desk
+    const { lab, words } = this.desk
     const row = told.prompt + this.word
     const there = (position) => told.gone[position] === null || told.gone[position] > this.word
     const seen = told.gone.slice(0, row).filter((_, position) => there(position)).length
@@ -74,7 +74,7 @@ export class TornPicture {
     this.picture.setAttribute('aria-valuenow', this.word + 1)
     const values = { k: this.word + 1, word: visible(told.words[this.word]), seen: number(seen), of: number(row), fact, whole: told.fact.length }
     this.picture.setAttribute('aria-valuetext', fill(words.picture.told, values))
-    this.told.replaceChildren(fill(this.word ? words.picture.told : words.picture.first, values), ' ', tag(scene, 'measured', true))
+    this.told.replaceChildren(fill(this.word ? words.picture.told : words.picture.first, values), ' ', lab.tag())
     this.drawText(told, paper, there)
     this.drawPicture(told)
   }

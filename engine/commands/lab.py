@@ -11,6 +11,7 @@ from typing import Any
 from engine.commands import add_model_arguments, open_model
 from engine.labs import LABS
 from engine.labs.jobs import known, measured
+from engine.labs.recorded import record
 from engine.settings import Refusal
 from engine.words import say
 
@@ -20,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", metavar="NAME", help=say("command.lab.name"))
     add_model_arguments(parser)
     parser.add_argument("--json", action="store_true", help=say("cli.json"))
+    parser.add_argument("--record", action="store_true", help=say("command.lab.record"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     lab = known(options.name)
     told = report(lab.name, options)
+    if options.record:
+        print(record(lab, told), file=sys.stderr)
     if options.json:
         print(json.dumps(told, ensure_ascii=False, indent=2))
     else:
@@ -38,13 +42,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def report(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """What `--json` prints: `{"lab", "model", "machine", "taken", "results", "figures"}`."""
+    """What `--json` prints: `{"lab", "model", "machine", "taken", "plan", "results", "figures"}`."""
     from engine import machine
 
     lab = known(name)
     model = open_model(options.model, options.device, options.dtype)
     results: dict[str, dict[str, Any]] = {}
-    pieces = [piece["piece"] for piece in lab.plan(model)]
+    plan = lab.plan(model)
+    pieces = [piece["piece"] for piece in plan]
     for number, piece in enumerate(pieces):
         print(f"{number + 1}/{len(pieces)} {piece} …", file=sys.stderr, flush=True)
         try:
@@ -53,7 +58,8 @@ def report(name: str, options: argparse.Namespace) -> dict[str, Any]:
             print(say(f"errors.{refusal.code}", options.lang, **refusal.values), file=sys.stderr)
     return {
         "lab": name, "model": model.facts.model, "machine": machine.identity(model.facts),
-        "taken": datetime.now(UTC).isoformat(timespec="seconds"), "results": results, "figures": lab.figures(results),
+        "taken": datetime.now(UTC).isoformat(timespec="seconds"), "plan": plan, "results": results,
+        "figures": lab.figures(results),
     }  # fmt: skip
 
 

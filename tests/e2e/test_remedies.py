@@ -191,6 +191,29 @@ def test_both_are_really_sat_and_play_in_the_exam_room(app: App, visit: Visit, l
     page.wait_for_selector(f"[data-moment][data-chosen='{chosen}']", timeout=LONG, state="attached")
 
 
+def test_where_nothing_can_be_measured_a_recorded_result_is_shown(app: App, visit: Visit) -> None:
+    told = app.ask("/api/labs/groups/recorded")
+    page = visit("about:blank")
+    refusal = {"error": {"code": "model_absent", "message": "The model is not here."}}
+    page.route("**/api/labs/groups?*", lambda route: route.fulfill(status=503, json=refusal))
+    page.goto(f"{app.address}/groups?run=open-book&lang=zh")
+    until(page, "[data-lab]", "d.figures === 'recorded'")
+    assert page.locator("[data-trouble]").inner_text() == "The model is not here."
+    assert told["machine"]["device_name"] in page.locator("[data-source]").inner_text()
+    for one in told["figures"]["decode"]:
+        assert float(data(page, f"[data-bar='{one['n']}-grouped']")["value"]) == one["grouped"]["middle"]
+    assert (
+        page.locator("[data-part=measured] .tag.recorded").count()
+        and not page.locator("[data-part=measured] .tag.measured").count()
+    )
+    page.unroute("**/api/labs/groups?*")
+    measured(app, "groups", "ids")
+    page.reload()
+    until(page, "[data-lab]", "d.figures === 'own'")
+    page.locator("[data-do=recorded]").click()
+    until(page, "[data-lab]", "d.figures === 'recorded'")
+
+
 def test_a_measurement_stops_and_what_was_measured_stays(app: App, visit: Visit) -> None:
     page = at(visit, app, "flash", "run=open-book")
     before = int(data(page, "[data-lab]")["measured"] or 0)

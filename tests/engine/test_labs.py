@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from engine.__main__ import main
 from engine.commands import lab as command
 from engine.labs.base import Lab, giving_way, spread
 from engine.labs.jobs import lab_piece, lab_plan
+from engine.labs.recorded import FOLDER, recorded
 from engine.labs.timing import alternate, sit
 from engine.model import LanguageModel
 from engine.settings import Refusal, Settings
@@ -95,7 +97,7 @@ def test_the_command_gives_what_the_job_gives(
     monkeypatch.setattr(command, "open_model", lambda name, *_: tiny.model(name))
     assert main(["lab", "words", "--model", "llama", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told.keys() == {"lab", "model", "machine", "taken", "results", "figures"}
+    assert told.keys() == {"lab", "model", "machine", "taken", "plan", "results", "figures"}
     assert told["model"] == "llama" and told["machine"]["dtype"] == "float32"
     assert [told["results"][piece]["words"] for piece in ("words/2", "words/4")] == [2, 4]
     assert told["figures"] == Words().figures(told["results"]) == {"words": [2, 4], "gained": {"n": 2}}
@@ -104,6 +106,29 @@ def test_the_command_gives_what_the_job_gives(
     assert json.loads(out)["figures"] == {"words": [2, None], "gained": None} and "2/2 words/4" in err
     assert main(["lab", "words", "--model", "llama"]) == 0
     assert capsys.readouterr().out.split() == ["words", "0:", "2", "1:", "4", "gained", "n:", "2"]
+
+
+def test_the_command_keeps_a_recording_that_gives_the_same_figures(
+    engine: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "open_model", lambda name, *_: tiny.model(name))
+    monkeypatch.setattr("engine.labs.recorded.FOLDER", tmp_path / "labs")
+    assert recorded(Words()) is None
+    assert main(["lab", "words", "--model", "llama", "--json", "--record"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    again = recorded(Words())
+    assert again and again["runs"].keys() == {"before", "after"}
+    for same in ("model", "machine", "taken", "plan", "results", "figures"):
+        assert again[same] == told[same]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.json")))
+def test_a_recording_that_is_shipped_is_whole(name: str) -> None:
+    told = recorded(labs.LABS[name])
+    assert told, "recorded by an older version of the lab"
+    assert told["figures"]["gained"], "the entry page has nothing to say"
+    assert {piece["piece"] for piece in told["plan"]} == told["results"].keys()
+    assert max(result["busy"] or 0 for result in told["results"].values()) < 0.5, "recorded on a busy machine"
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from engine import labs
+from engine.labs.recorded import record
 from engine.settings import Settings
 from tests.engine.test_labs import Words
 from tests.service.fakes import World, client_of
@@ -46,7 +47,7 @@ def test_before_anything_was_measured_the_plan_and_the_runs_are_told(world: Worl
     assert told["machine"]["weights"] == "00ff"
     assert client.get("/api/labs").json() == {
         "model": "small",
-        "labs": [{"name": "words", "stage": "decode", "measured": 0, "taken": None, "gained": None}],
+        "labs": [{"name": "words", "stage": "decode", "measured": 0, "taken": None, "gained": None, "recorded": None}],
     }
     client.get("/api/labs/words")
     assert [message[2] for message in world.engine.told("job")] == ["lab_plan"], "asked once"
@@ -67,6 +68,25 @@ def test_what_was_measured_is_kept_and_makes_the_figures(world: World, client: T
         again.post("/api/runs", json={"prompt": "x"})
         assert again.get("/api/labs").json()["labs"] == [line]
     assert client.get("/api/measures").json()["results"] == {}, "other figures are not mixed with a lab's"
+
+
+def test_a_result_that_is_shipped_is_told_without_a_model(
+    world: World, client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert client.get("/api/labs/words/recorded").json()["error"]["code"] == "no_lab_recorded"
+    monkeypatch.setattr("engine.labs.recorded.FOLDER", tmp_path / "labs")
+    results = {"words/2": {"words": 3, "busy": 0.0}, "words/4": {"words": 8, "busy": 0.0}}
+    report = {"lab": "words", "model": "other", "machine": {"device": "cpu"}, "taken": "2026-12-01T10:00:00+00:00"}
+    record(Words(), {**report, "plan": PLAN, "results": results, "figures": "not kept: they follow"})
+    told = client.get("/api/labs/words/recorded").json()
+    assert told == {**client.get("/api/labs/words").json(), **told}, "the shape of what is measured here"
+    assert {key: told[key] for key in report if key != "lab"} == {key: report[key] for key in report if key != "lab"}
+    assert told["figures"] == Words().figures(results) and told["plan"] == PLAN
+    (line,) = client.get("/api/labs").json()["labs"]
+    assert line["recorded"] == {**{key: told[key] for key in ("model", "machine", "taken")}, "gained": {"n": 4}}
+    assert line["gained"] is None, "what another machine gained is not this one's"
+    monkeypatch.setattr(Words, "version", 2)
+    assert client.get("/api/labs/words/recorded").status_code == 404, "an older way to measure"
 
 
 def test_results_of_an_older_way_to_measure_count_as_none(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ def test_a_recording_that_is_shipped_is_whole(name: str) -> None:
     assert told, "recorded by an older version of the lab"
     assert told["figures"]["gained"], "the entry page has nothing to say"
     assert {piece["piece"] for piece in told["plan"]} == told["results"].keys()
-    assert max(result["busy"] or 0 for result in told["results"].values()) < 0.5, "recorded on a busy machine"
+    assert max(result["busy"] or 0 for result in told["results"].values()) < 0.6, "recorded on a busy machine"
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -15,7 +15,7 @@ from multiprocessing.connection import Client, Connection
 from typing import TYPE_CHECKING, Any
 
 from engine.settings import Refusal
-from engine.trace import Event, Finished, Layer
+from engine.trace import Event, Finished, Layer, Queued, Started
 
 if TYPE_CHECKING:
     from engine.model import LanguageModel
@@ -107,7 +107,7 @@ class EngineProcess:
 
     def _emit(self, run: Run, event: Event) -> None:
         self._outbox.setdefault(run.id, []).append(event)
-        if isinstance(event, Layer):
+        if isinstance(event, (Queued, Started, Layer)):
             self._flush()
         elif isinstance(event, Finished):
             self.active.pop(run.id, None)
@@ -151,11 +151,9 @@ class EngineProcess:
             return
         if not self.active:
             reset_peak(run.model.shape.device)
-        cold = run.model.facts.model not in self._warm
+        run.opening = run.model.facts.model not in self._warm
         self._warm.add(run.model.facts.model)
         self.active[run_id] = run
-        self._outbox.setdefault(run_id, []).append(run.started(cold))
-        self._flush()
 
     def _stop(self, run_id: str, reason: Any) -> None:
         if run := self.active.get(run_id):

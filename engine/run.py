@@ -1,8 +1,9 @@
 """The story itself: prefill, then one decode step after another, for all active runs together.
 
 `step(model, runs, emit, hear)` does one turn: at most one prefill pass (whole, or a chunk when others are writing)
-and one decode pass that advances every writing run. It yields nothing and returns nothing; what happened is told to
-`emit(run, event)`. `hear()` is called between layers of a prefill, so that whoever drives the loop can hear a stop.
+and one decode pass that advances every writing run; `engine.schedule` says who takes part. It yields nothing and returns
+nothing; what happened is told to `emit(run, event)`. `hear()` is called between layers of a prefill, so that whoever
+drives the loop can hear a stop.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine import clock, forgetting, keeping, prefix, reread, sampling, speculation
+from engine import clock, forgetting, keeping, prefix, reread, sampling, schedule, speculation
 from engine import fork as forks
 from engine.cache import RunCache, Tape
 from engine.lens import Lens
@@ -32,6 +33,7 @@ from engine.trace import (
     Finished,
     Layer,
     Prefilled,
+    Queued,
     Reason,
     Started,
     Trace,
@@ -99,6 +101,12 @@ class Run:
         if settings.fork:
             forks.check(self, parent, settings.fork)
             self.limit = max(self.limit, settings.fork.kept + 1)
+        self.begun = False
+        """Whether `engine.schedule` has let it in; until then it waits."""
+        self.opening: bool | None = None
+        """For a run whose beginning, and wait before it, `step` is to tell: whether it is the model's first. None for
+        one whose `Started` is told by who drives it."""
+        self._ahead = 0
         self.read_at = 0.0
         """When a run without notes last read everything."""
         reread.check(self)
@@ -134,6 +142,22 @@ class Run:
             self.stop_reason = "timeout"
         return self.stop_reason
 
+    @property
+    def place(self) -> schedule.Place:
+        return schedule.Place(self.settings.batching, self.begun, bool(self.chosen))
+
+    def begin(self, emit: Emit) -> None:
+        """It is let in."""
+        self.begun = True
+        if self.opening is not None:
+            emit(self, self.started(self.opening))
+
+    def wait(self, ahead: int, emit: Emit) -> None:
+        """It is not its turn yet; `ahead` runs are before it."""
+        if self.opening is not None and ahead != self._ahead:
+            self._ahead = ahead
+            emit(self, Queued(self.at, ahead))
+
     def started(self, cold: bool) -> Started:
         prompt = self.prompt
         return Started(
@@ -153,13 +177,20 @@ class Run:
 
 
 def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, hear: Callable[[], None] = lambda: None) -> None:
-    """One turn for all `runs` of one model. Runs that are over are marked `finished`."""
+    """One turn for all `runs` of one model, in the order in which they came. Runs that are over are marked
+    `finished`."""
     for run in runs:
         if not run.finished and (reason := run.due()):
             finish(run, reason, emit)
-    writing = [run for run in runs if run.writing]
-    reading = next((run for run in runs if run.reading), None)
-    if reading is not None:
+    going = [run for run in runs if not run.finished]
+    turn = schedule.turn([run.place for run in going])
+    for number in turn.begins:
+        going[number].begin(emit)
+    for number in turn.waits:
+        going[number].wait(number, emit)
+    writing = [going[number] for number in turn.writes]
+    if turn.reads is not None:
+        reading = going[turn.reads]
         begin = _take_over if reading.parent else partial(_prefill, model, chunked=bool(writing), hear=hear)
         _guard([reading], emit, partial(begin, run=reading, emit=emit))
     for run in writing:

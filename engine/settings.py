@@ -37,6 +37,7 @@ MAX_HEADS_OFF = 1024
 MAX_KEPT = 2**17
 """Positions that a run which forgets may be told to keep, of each kind."""
 MAX_BLOCK = 256
+Batching = Literal["continuous", "static", "alone"]
 RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -120,6 +121,8 @@ class Settings:
     """Most tokens guessed ahead from the text itself and read together with the newest one; 0 guesses none."""
     reuse: bool = False
     """Take over the notes of an earlier run's prompt as far as the two prompts are the same, instead of reading it."""
+    batching: Batching = "continuous"
+    """How it is served beside others: at once, together with those who wait, or by itself (`engine.schedule`)."""
 
 
 class Refusal(Exception):

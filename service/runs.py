@@ -99,12 +99,11 @@ class Runs:
 
         Raises the refusals of `service.bounds`, and `queue_full`.
         """
-        pressed = self._now()
+        pressed, created = self._now(), datetime.now(UTC).isoformat(timespec="microseconds")
         check(settings)
         check_owner(owner)
         if len(self.waiting) >= MAX_QUEUED:
             raise Refusal("queue_full", bound=MAX_QUEUED)
-        created = datetime.now(UTC).isoformat(timespec="seconds")
         header = Header(secrets.token_urlsafe(12), title_of(settings.prompt), created)
         run = Run(header, settings, owner, keep, pressed, unwatched=pressed)
         self.live[run.id] = run

@@ -108,7 +108,7 @@ def test_a_stop_counts_for_a_run_that_still_waits_in_the_inbox() -> None:
     line = Line(submit("a", tiny.raw()), reply=on(Layer, 1, *later))
     serve(line)
     assert reason(line, "a") == "length"
-    assert [event.type for event in line.events("b")] == ["started", "finished"] and reason(line, "b") == "stopped"
+    assert [event.type for event in line.events("b")] == ["finished"] and reason(line, "b") == "stopped"
 
 
 def test_stopping_what_is_over_or_unknown_changes_nothing() -> None:

@@ -48,7 +48,7 @@ export class Lab {
     this.root = el('div', { class: `body stages lab ${this.name}`, 'data-lab': this.name, 'data-measured': '', 'data-of': '', 'data-figures': 'none' },
       ...this.styled.map(([link]) => link), this.state,
       this.part('problem', this.parts.problem?.root), this.part('idea', this.parts.idea?.root),
-      this.part('measured', el('div', { class: 'row measures' }, this.measuring.root), this.trouble, this.parts.measured?.root, this.source, this.turn),
+      this.part('measured', el('div', { class: 'row measures' }, this.measuring.root, this.turn), this.trouble, this.source, this.parts.measured?.root),
       this.part('proof', this.parts.proof?.root), this.part('both', this.both.root), this.part('not', this.points()))
   }
 

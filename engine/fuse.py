@@ -11,6 +11,9 @@ One row: the product of one row is a matrix-vector product, and on some processo
 weights a third faster than its general one (bf16 with AVX-512: 14 against 10 GB/s). Measured, then chosen.
 
 Norms: RMSNorm as torch's one call instead of eight, where that gives the very same bits.
+
+A pass may ask for siblings and norms one by one, as the library calls them (`apart`), so that what this gains can be
+measured and seen. Which kernel takes one row stays what it is.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import accumulate
 from typing import Any
 
@@ -31,6 +35,19 @@ Siblings = list[tuple[nn.Module, tuple[str, ...]]]
 
 WORTH = 0.9
 """Another kernel is taken when its best time is below this share of the usual one's."""
+
+
+_apart: ContextVar[bool] = ContextVar("apart", default=False)
+
+
+@contextmanager
+def apart(asked: bool = True) -> Iterator[None]:
+    """Where `asked`, every linear is a product of its own meanwhile, and every norm goes through its steps."""
+    token = _apart.set(asked)
+    try:
+        yield
+    finally:
+        _apart.reset(token)
 
 
 @contextmanager
@@ -157,7 +174,7 @@ class _Joint:
         self.sizes = [linear.out_features for linear in linears]
         self.weight = torch.cat([linear.weight for linear in linears])
         self.bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
-        self._vector = vector
+        self.vector = vector
         self._given: Tensor | None = None
         self._parts: list[Tensor | None] = []
         self._left = 0
@@ -166,7 +183,7 @@ class _Joint:
         """Columns of sibling `place`; None where they were handed out already: another product is wanted then."""
         if given is not self._given:
             self._given = given
-            product = _product(given, self.weight, self.bias, self._vector)
+            product = _product(given, self.weight, self.bias, self.vector)
             self._parts = list(product.split_with_sizes(self.sizes, -1))
             self._left = len(self._parts)
         part, self._parts[place] = self._parts[place], None
@@ -193,6 +210,8 @@ class Part(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """As of any linear: `(…, in_features)` to `(…, out_features)`, here a view of the joint result."""
+        if _apart.get():
+            return _product(input, self.weight, self.bias, self._joint.vector)
         part = self._joint.part(input, self._place)
         return F.linear(input, self.weight, self.bias) if part is None else part
 
@@ -200,13 +219,18 @@ class Part(nn.Linear):
 class Norm(nn.Module):
     """RMSNorm in one call (Zhang & Sennrich 2019); `inside`: the weight is applied before rounding to the dtype."""
 
-    def __init__(self, weight: nn.Parameter, eps: float, inside: bool) -> None:
+    def __init__(self, own: nn.Module, weight: nn.Parameter, eps: float, inside: bool) -> None:
         super().__init__()
         self.weight = weight
         self._size, self._eps, self._inside = tuple(weight.shape), eps, inside
+        self._own = (own,)  # the library's, with the same weight: in a tuple it is no module of this one
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         """`(…, size)` to the same."""
+        if _apart.get():
+            (own,) = self._own
+            normed: Tensor = own(hidden_states)
+            return normed
         if self._inside:
             return F.rms_norm(hidden_states, self._size, self.weight, self._eps)
         return F.rms_norm(hidden_states, self._size, None, self._eps) * self.weight
@@ -221,5 +245,5 @@ def _norm(own: nn.Module) -> Norm | None:
     sizes = torch.logspace(-4, 4, 32)[:, None, None]
     tried = (torch.randn(32, 2, len(weight), generator=random) * sizes).to(weight.device, weight.dtype)
     expected = own(tried)
-    norms = (Norm(weight, eps, inside) for inside in (True, False))
+    norms = (Norm(own, weight, eps, inside) for inside in (True, False))
     return next((norm for norm in norms if torch.equal(norm(tried), expected)), None)

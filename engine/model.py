@@ -58,14 +58,15 @@ class LanguageModel:
         device = self.shape.device
         starts = torch.tensor([[cache.length] for cache in one.caches], device=device)
         positions = starts + torch.arange(one.tokens, device=device)
-        output = self.network(
-            input_ids=torch.tensor(ids, device=device),
-            position_ids=positions,
-            cache=one,
-            tape=one,
-            use_cache=True,
-            logits_to_keep=last,
-        )
+        with fuse.apart(not one.fused):
+            output = self.network(
+                input_ids=torch.tensor(ids, device=device),
+                position_ids=positions,
+                cache=one,
+                tape=one,
+                use_cache=True,
+                logits_to_keep=last,
+            )
         logits: Tensor = output.logits
         return logits
 

@@ -83,7 +83,7 @@ class Run:
         if len(self.ids) >= context:
             raise Refusal("too_many_tokens", tokens=len(self.ids), bound=context - 1)
         self.limit = min(settings.max_new_tokens, context - len(self.ids))
-        self.way = Way(_heads_off(settings, model), settings.kernel == "math", settings.grouped)
+        self.way = Way(_heads_off(settings, model), settings.kernel == "math", settings.grouped, settings.fused)
         self.chosen: list[int] = []
         self.told: list[Chose] = []
         """What was told of each chosen token; a fork goes on from there."""
@@ -202,8 +202,9 @@ def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, hear: Callable[[
     for run, draft in drafts:
         writing.remove(run)
         _guard([run], emit, partial(speculation.step, run, draft, emit))
-    if writing:
-        _guard(writing, emit, partial(_decode, model, writing, emit))
+    for alike in ([run for run in writing if run.way.fused is fused] for fused in (True, False)):
+        if alike:  # a pass goes one way for all of its runs
+            _guard(alike, emit, partial(_decode, model, alike, emit))
     if forgetful:
         run = reread.next_of(forgetful)
         _guard([run], emit, partial(_read_again, model, run, emit, hear))

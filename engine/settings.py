@@ -114,6 +114,8 @@ class Settings:
     """`fast`: torch's fused attention, which never makes the weights; `math`: as the formula stands, all of them."""
     grouped: bool = True
     """K and V are read once for all query heads that share them; False repeats them for each of these first."""
+    fused: bool = True
+    """Linears with the same input as one product and norms in one call (`engine.fuse`); False calls each by itself."""
     keeping: Keeping = field(default=Keeping())
     chunk: int = 0
     """Prompt tokens per prefill pass; 0: all at once, and 256 while others are writing."""

@@ -49,14 +49,17 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Way:
     """How one run's attention is computed, where it is not as usual: query heads by layer whose output counts as zero;
-    with the formula's own product of all queries and keys; with K and V repeated for every query head."""
+    with the formula's own product of all queries and keys; with K and V repeated for every query head. `fused` is no
+    matter of attention: whether the pass's linears and norms are called together (`engine.fuse`)."""
 
     heads_off: Mapping[int, Sequence[int]] = field(default_factory=dict)
     math: bool = False
     grouped: bool = True
+    fused: bool = True
 
     @property
     def usual(self) -> bool:
+        """Whether attention is."""
         return self.grouped and not self.math
 
 
@@ -89,6 +92,7 @@ class Pass(Cache):
         self.calls: list[Call] | None = [] if probing else None
         self.ways = ways or [USUAL] * len(caches)
         self.usual = all(way.usual for way in self.ways)
+        self.fused = all(way.fused for way in self.ways)
         self.heads_off = [(row, way.heads_off) for row, way in enumerate(self.ways) if way.heads_off]
         # One row per run: the views of all layers are made at once, not layer by layer.
         self.targets = [cache.next_position() for cache in caches] if tokens == 1 else []

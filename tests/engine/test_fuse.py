@@ -21,6 +21,7 @@ from engine.model import LanguageModel, wrap
 from engine.run import Halt, Run, answer
 from engine.settings import Settings
 from engine.tap import Pass
+from engine.trace import Decoded
 from tests.engine import tiny
 from tests.engine.test_answers import generated, ids_of
 
@@ -247,3 +248,43 @@ def test_runs_are_answered_together_as_alone(vector: bool) -> None:
     runs = [Run(str(number), paper, model, 0.0, now=lambda: 0.0) for number, paper in enumerate(papers)]
     tiny.drive(runs)
     assert [run.chosen for run in runs] == alone
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_apart_everything_is_called_as_the_library_calls_it_and_the_words_stay(kind: str, vector: bool) -> None:
+    model = wrap(tiny.network(kind), tiny.tokenizer(), name=kind)
+    settings = tiny.raw(fused=False)
+    assert sit(model, settings) == generated(kind, ids_of(kind, settings), "sdpa", do_sample=False)
+    given = torch.randn(1, 3, 32)
+    own = {name: module for name, module in tiny.network(kind).named_modules() if isinstance(module, LlamaRMSNorm)}
+    for name, module in model.network.named_modules():
+        with torch.inference_mode(), fuse.apart():
+            if isinstance(module, fuse.Norm) and name in own and len(module.weight) == 32:
+                assert torch.equal(module(given), own[name](given))
+            if isinstance(module, fuse.Part) and module.in_features == 32:
+                torch.testing.assert_close(module(given), nn.functional.linear(given, module.weight, module.bias))
+                assert module._joint._given is None, "no joint product was made"
+    assert not fuse._apart.get()
+
+
+def test_runs_of_both_kinds_are_answered_beside_each_other_as_alone(vector: bool) -> None:
+    model = wrap(tiny.network("llama"), tiny.tokenizer(), name="llama")
+    papers = [tiny.raw(tiny.PAPER[: 20 + 9 * n], fused=bool(n % 2), max_new_tokens=5 + n) for n in range(4)]
+    alone = [list(sit(model, paper)) for paper in papers]
+    runs = [Run(str(number), paper, model, 0.0, now=lambda: 0.0) for number, paper in enumerate(papers)]
+    told = tiny.drive(runs)
+    assert [run.chosen for run in runs] == alone
+    together = {event.together for events in told.values() for event in events if isinstance(event, Decoded)}
+    assert together == {1, 2}, "a pass goes one way for all of its runs"
+
+
+def test_an_error_does_not_leave_the_linears_apart() -> None:
+    def fail(index: int, seconds: float) -> None:
+        assert fuse._apart.get()
+        raise Halt
+
+    run = tiny.exam("llama", tiny.raw(fused=False))
+    cache, _ = run.allocate()
+    with pytest.raises(Halt):
+        run.model.forward([run.ids], Pass([cache], len(run.ids), fail, ways=[run.way]))
+    assert not fuse._apart.get()

@@ -45,20 +45,20 @@ def decode_batch(engine: EngineProcess, run: str, batch: int) -> dict[str, Any]:
     if batch not in BATCHES:
         raise Refusal("no_batch", least=BATCHES[0], most=BATCHES[-1])
     source = _read(engine, run)
-    caches = _copies(source, batch, LEAST + MOST)
-    tokens = [[source.chosen[0]]] * batch
     elsewhere = Elsewhere()
     with undisturbed():
-        seconds, contexts = _steps(source, caches, tokens, engine.give_way)
+        seconds, contexts = batch_steps(source, batch, engine.give_way)
     return {
         "batch": batch, "prompt": len(source.ids), "contexts": contexts, "seconds": seconds,
         "best": min(seconds), "middle": median(seconds), "active": len(engine.active), "busy": elsewhere.cores,
     }  # fmt: skip
 
 
-def _steps(
-    source: Run, caches: list[RunCache], tokens: list[list[int]], give_way: Callable[[], None]
-) -> tuple[list[float], list[int]]:
+def batch_steps(source: Run, batch: int, give_way: Callable[[], None]) -> tuple[list[float], list[int]]:
+    """Seconds of decode steps of `batch` copies of a run that has read its prompt, and the positions each copy sees in
+    them; a first step warms up. Raises `Refusal("batch_too_large")`, and what `give_way` raises."""
+    caches = _copies(source, batch, LEAST + MOST)
+    tokens = [[source.chosen[0]]] * batch
     seconds: list[float] = []
     contexts: list[int] = []
     room = caches[0].capacity - 1

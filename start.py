@@ -20,6 +20,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -33,6 +38,12 @@ GIGABYTES = {"Linux": 2.9, "Darwin": 0.3, "Windows": 0.3}
 """What pip downloads, measured with these pins on Python 3.11; on Linux nine tenths of it belong to CUDA."""
 CPU_GIGABYTES = 0.4
 TEST_GIGABYTES = 0.1
+
+EVERY = 20.0
+"""Seconds after which a step that takes long says that it goes on."""
+
+SIDE_BY_SIDE = False
+"""Whether the browser's tests and all others run at the same time, in two processes with a model each."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 BROWSER_PLACES = (
@@ -80,17 +91,49 @@ def environment(test: bool, torch_index: str) -> None:
     if PYTHON.is_file() and stamp.is_file() and stamp.read_text("utf-8") == wanted:
         return
     announce_download(test, torch_index)
+    tell("making")
     if run(sys.executable, "-m", "venv", *([] if same_python() else ["--clear"]), VENV):
         tell("no_venv")
         raise Stop
     pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
     torch = next(line.split()[0] for line in pins.decode().splitlines() if line.startswith("torch=="))
     steps = [[PIP], [torch, "--index-url", torch_index] if torch_index else [], ["-r", "requirements.txt", *groups]]
-    for step in filter(None, steps):
-        if run(*pip, *step):
-            tell("install_failed")
-            raise Stop
+    with going_on():
+        for step in filter(None, steps):
+            if run(*pip, *step):
+                tell("install_failed")
+                raise Stop
     stamp.write_text(wanted, "utf-8")
+
+
+@contextmanager
+def going_on() -> Iterator[None]:
+    """Meanwhile tells how long it has taken and how much is in place: pip is silent while it unpacks."""
+    begun, over = time.monotonic(), threading.Event()
+
+    def report() -> None:
+        while not over.wait(EVERY):
+            tell("going_on", seconds=round(time.monotonic() - begun), mb=round(size_of(VENV) / 1e6))
+
+    reporting = threading.Thread(target=report, daemon=True)
+    reporting.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reporting.join()
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files in it; one that is gone meanwhile counts nothing."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - tens of thousands of files
+            except OSError:
+                continue
+    return total
 
 
 def same_python() -> bool:
@@ -177,14 +220,25 @@ def test(arguments: list[str]) -> int:
     if browser := find_browser() or install_browser():
         tell("browser_found", path=browser)
         os.environ["OPEN_BOOK_EXAM_BROWSER"] = browser
-    checks = (
-        ("ruff", "check", "."),
-        ("ruff", "format", "--check", "."),
-        ("mypy",),
-        ("pytest", *arguments),
-    )
+    checks = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",))
     statuses = [run(PYTHON, "-m", *check) for check in checks]
+    statuses.append(side_by_side() if SIDE_BY_SIDE and not arguments else run(PYTHON, "-m", "pytest", *arguments))
     return next(filter(None, statuses), 0)
+
+
+def side_by_side() -> int:
+    """The browser's tests here, all others beside them; what those said is shown when both are over."""
+    others = [str(PYTHON), "-m", "pytest", "--ignore=tests/e2e", "-p", "no:cacheprovider"]
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        beside = subprocess.Popen(others, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
+        try:
+            status = run(PYTHON, "-m", "pytest", "tests/e2e")
+            status = beside.wait() or status
+        finally:
+            beside.kill()
+        said.seek(0)
+        print(said.read(), flush=True)
+    return status
 
 
 def find_browser() -> str | None:

@@ -20,6 +20,8 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -236,26 +238,53 @@ def _alone(model: Model) -> Iterator[None]:
 
 
 class Bar:
-    """Progress as one line that grows; where no person watches (a log), a line for every quarter."""
+    """Progress as one line that grows and tells the seconds; in a log a line for every quarter, and one now and then,
+    since reading a model's file is silent for up to a minute."""
 
-    def __init__(self, lang: str) -> None:
+    def __init__(self, lang: str, every: float | None = None) -> None:
         self.lang = lang
+        self.watched = sys.stdout.isatty()
         self.last = ""
+        self.now = (0.0, "")
+        self.begun = time.monotonic()
+        self.lock = threading.Lock()
+        self.over = threading.Event()
+        self.every = every or (1.0 if self.watched else 15.0)
+        threading.Thread(target=self._remind, daemon=True).start()
 
     def __call__(self, fraction: float, what: str) -> None:
-        from engine.words import say
-
-        percent = int(fraction * 100)
-        watched = sys.stdout.isatty()
-        line = f"[{'#' * (percent * 30 // 100):30}] {percent:3}% {say(f'start.{what}', self.lang)}"
-        if line != self.last and (watched or percent % 25 == 0):
-            print(f"\r{line}\033[K" if watched else line, end="" if watched else "\n", flush=True)
-            self.last = line
+        with self.lock:
+            quarter = int(fraction * 4) != int(self.now[0] * 4) or what != self.now[1]
+            if what != self.now[1]:
+                self.begun = time.monotonic()
+            self.now = (fraction, what)
+            if self.watched or quarter:
+                self._show()
 
     def close(self) -> None:
         """What is printed next begins a line of its own."""
-        if self.last and sys.stdout.isatty():
-            print(flush=True)
+        self.over.set()
+        with self.lock:
+            if self.last and self.watched:
+                print(flush=True)
+
+    def _remind(self) -> None:
+        while not self.over.wait(self.every):
+            with self.lock:
+                if self.last and self.now[0] < 1 and not self.over.is_set():
+                    self._show()
+
+    def _show(self) -> None:
+        from engine.words import say
+
+        fraction, what = self.now
+        percent, seconds = int(fraction * 100), int(time.monotonic() - self.begun)
+        line = f"[{'#' * (percent * 30 // 100):30}] {percent:3}% {say(f'start.{what}', self.lang)}"
+        if seconds:
+            line += say("start.so_far", self.lang, seconds=seconds)
+        if line != self.last:
+            print(f"\r{line}\033[K" if self.watched else line, end="" if self.watched else "\n", flush=True)
+            self.last = line
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections import namedtuple
 from importlib.metadata import version
 from pathlib import Path
@@ -94,6 +95,29 @@ def test_what_fails_is_said_and_tried_again(
     runs.status = {}
     start.environment(False, "")
     assert runs
+
+
+def test_a_step_that_takes_long_says_so(fresh: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[dict[str, object]] = []
+    twice = threading.Event()
+
+    def tell(key: str, **values: object) -> None:
+        if key == "going_on":
+            heard.append(values)
+        if len(heard) == 2:
+            twice.set()
+
+    def install(*command: object, **options: object) -> int:
+        (fresh / ".venv" / "library").write_bytes(bytes(3_000_000))
+        assert twice.wait(60)
+        return 0
+
+    monkeypatch.setattr(start, "EVERY", 0.001)
+    monkeypatch.setattr(start, "tell", tell)
+    monkeypatch.setattr(start, "run", install)
+    with start.going_on():
+        start.run("pip")
+    assert heard[-1]["mb"] == 3
 
 
 @pytest.mark.parametrize(
@@ -217,6 +241,31 @@ def test_all_checks_run_and_the_first_failure_counts(runs: Runs, monkeypatch: py
     assert start.test(["-k", "luna"]) == 3
     assert [step[2] for step in runs] == ["ruff", "ruff", "mypy", "pytest"] and runs[-1][3:] == ["-k", "luna"]
     assert os.environ["OPEN_BOOK_EXAM_BROWSER"] == "/a/browser"
+
+
+@pytest.mark.parametrize(("browser", "others", "status"), [(0, 0, 0), (1, 0, 1), (0, 3, 3)])
+def test_side_by_side_everything_is_run_and_shown(
+    runs: Runs,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    browser: int,
+    others: int,
+    status: int,
+) -> None:
+    """A Python stands for pytest: it says which tests it would have run and ends as it is told."""
+    program = f"import sys; print('beside', sys.argv[1:]); sys.exit({others})"
+    popen = subprocess.Popen
+    monkeypatch.setattr(start, "SIDE_BY_SIDE", True)
+    monkeypatch.setattr(start, "find_browser", lambda: "/a/browser")
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda command, **how: popen([sys.executable, "-c", program, *command[3:]], **how)
+    )
+    runs.status = {"tests/e2e": browser}
+    assert start.test([]) == status
+    assert runs[-1][3:] == ["tests/e2e"] and "--ignore=tests/e2e" in capsys.readouterr().out
+    start.test(["-k", "luna"])
+    assert runs[-1][3:] == ["-k", "luna"], "who asks for some gets those"
 
 
 def test_an_installed_browser_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

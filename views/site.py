@@ -41,6 +41,7 @@ ENTRIES = (
     Entry("forgetting", "remedies"),
     Entry("paged", "remedies"),
     Entry("prefix", "remedies"),
+    Entry("speculative", "remedies"),
 )
 """In the order of the bar. The first is the default page and answers at `/`."""
 

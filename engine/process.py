@@ -139,7 +139,8 @@ class EngineProcess:
 
         try:
             parent = self._find(settings.fork.run) if settings.fork else None
-            run = Run(run_id, settings, self._model(settings.model), pressed, parent=parent)
+            drafts = self._model(settings.draft_model) if settings.draft and settings.draft_model else None
+            run = Run(run_id, settings, self._model(settings.model), pressed, parent=parent, drafts=drafts)
             if settings.reuse and not settings.fork:
                 prefix.look_for(run, [*self.active.values(), *self.kept.values()])
             if settings.keeping.block:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine import clock, forgetting, keeping, prefix, reread, sampling, schedule, speculation
+from engine import clock, drafting, forgetting, keeping, prefix, reread, sampling, schedule, speculation
 from engine import fork as forks
 from engine.cache import RunCache, Tape
 from engine.lens import Lens
@@ -53,9 +53,9 @@ class Halt(Exception):
 class Run:
     """One person's exam. Everything of it is in here; the model knows nothing of it.
 
-    `parent` is the run that `settings.fork` names, if it is kept. Raises `Refusal` when the run cannot be taken: those
-    of `engine.settings.check`, `engine.fork.check` and `engine.reread.check`, `too_many_tokens`, `no_chat_template`,
-    `no_layer`, `no_head`.
+    `parent` is the run that `settings.fork` names, if it is kept; `drafts` the model that `settings.draft_model` names.
+    Raises `Refusal` when the run cannot be taken: those of `engine.settings.check`, `engine.fork.check`,
+    `engine.reread.check` and `engine.drafting.drafter`, `too_many_tokens`, `no_chat_template`, `no_layer`, `no_head`.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Run:
         pressed: float,
         now: Callable[[], float] = clock.now,
         parent: Run | None = None,
+        drafts: LanguageModel | None = None,
     ) -> None:
         self.id = run_id
         self.settings = settings
@@ -110,6 +111,8 @@ class Run:
         self.read_at = 0.0
         """When a run without notes last read everything."""
         reread.check(self)
+        self.drafter = drafting.drafter(settings, model, drafts, len(self.ids) + self.limit)
+        """The smaller model that guesses ahead, where one was asked for."""
 
     @property
     def at(self) -> float:
@@ -198,10 +201,13 @@ def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, hear: Callable[[
             _forget(run, emit, "notes_bound", bytes=run.settings.memory)
     forgetful = [run for run in writing if not run.settings.notes]
     writing = [run for run in writing if not run.finished and run.settings.notes]
-    drafts = [(run, draft) for run in writing if run.settings.draft and (draft := speculation.draft_of(run))]
+    drafts: list[tuple[Run, list[int]]] = []
+    for run in [run for run in writing if run.settings.draft]:
+        _guard([run], emit, partial(_guess, run, drafts))
     for run, draft in drafts:
-        writing.remove(run)
         _guard([run], emit, partial(speculation.step, run, draft, emit))
+    drafted = [run for run, _ in drafts]
+    writing = [run for run in writing if not run.finished and run not in drafted]
     for alike in ([run for run in writing if run.way.fused is fused] for fused in (True, False)):
         if alike:  # a pass goes one way for all of its runs
             _guard(alike, emit, partial(_decode, model, alike, emit))
@@ -224,6 +230,7 @@ def finish(run: Run, reason: Reason, emit: Emit, code: str = "", **values: str |
     if text := run.decoder.flush():
         emit(run, Wrote(run.at, text))
     run.finished = True
+    run.drafter = None  # its notes are of no use to anybody any more
     device = run.model.shape.device
     peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
     emit(run, Finished(run.at, reason, code, tuple(values.items()), peak))
@@ -315,6 +322,12 @@ def _layer(run: Run, cache: RunCache, index: int, start: int, stop: int, seconds
     at = run.at
     keys, values = cache.norm_bytes(slice(index, index + 1), start, stop)
     return Layer(at, index, start, stop, seconds, keys[0].numpy().tobytes(), values[0].numpy().tobytes())
+
+
+def _guess(run: Run, drafts: list[tuple[Run, list[int]]]) -> None:
+    """Put what is guessed to come next in `run` on the list, if anything is."""
+    if draft := speculation.draft_of(run):
+        drafts.append((run, draft))
 
 
 def _decode(model: LanguageModel, runs: Sequence[Run], emit: Emit) -> None:

@@ -120,7 +120,10 @@ class Settings:
     chunk: int = 0
     """Prompt tokens per prefill pass; 0: all at once, and 256 while others are writing."""
     draft: int = 0
-    """Most tokens guessed ahead from the text itself and read together with the newest one; 0 guesses none."""
+    """Most tokens guessed ahead and read together with the newest one; 0 guesses none (`engine.speculation`)."""
+    draft_model: str = ""
+    """Name of a smaller model with the same vocabulary that guesses them (`engine.drafting`); empty: they are looked up
+    in the text itself. Counts only where `draft` is not 0."""
     reuse: bool = False
     """Take over the notes of an earlier run's prompt as far as the two prompts are the same, instead of reading it."""
     batching: Batching = "continuous"
@@ -159,7 +162,7 @@ def check(settings: Settings) -> None:
         raise Refusal("prompt_too_long", characters=characters, bound=MAX_PROMPT_CHARACTERS)
     if not settings.prompt.strip():
         raise Refusal("empty_prompt")
-    for text in (settings.prompt, settings.model, *settings.stop):
+    for text in (settings.prompt, settings.model, settings.draft_model, *settings.stop):
         check_text(text)
     for name, (least, most) in RANGES.items():
         value = getattr(settings, name)
@@ -169,8 +172,9 @@ def check(settings: Settings) -> None:
         raise Refusal("too_many_stops", bound=MAX_STOPS)
     if any(not 1 <= len(stop) <= MAX_STOP_CHARACTERS for stop in settings.stop):
         raise Refusal("stop_length", bound=MAX_STOP_CHARACTERS)
-    if len(settings.model) > MAX_MODEL_CHARACTERS:
-        raise Refusal("name_too_long", field="model", bound=MAX_MODEL_CHARACTERS)
+    for name in ("model", "draft_model"):
+        if len(getattr(settings, name)) > MAX_MODEL_CHARACTERS:
+            raise Refusal("name_too_long", field=name, bound=MAX_MODEL_CHARACTERS)
     if len(settings.heads_off) > MAX_HEADS_OFF:
         raise Refusal("too_many_heads_off", bound=MAX_HEADS_OFF)
     fork = settings.fork

@@ -1,9 +1,9 @@
 """Several words in one pass: a draft is guessed, read at once like a small prefill, and kept as far as it is right.
 
-The draft comes from the text itself (prompt lookup, Saxena 2023): where the last few tokens stand earlier in prompt
-or answer, what followed them there. Each word is then chosen as always, from the model's own logits and with the same
-random numbers; a draft is right while it is what was chosen anyway. So the answer is the one without drafts
-(Leviathan et al. 2023 show the same for a draft that is a distribution).
+The draft comes from a smaller model (`engine.drafting`), or from the text itself (prompt lookup, Saxena 2023): where
+the last few tokens stand earlier in prompt or answer, what followed them there. Each word is then chosen as always,
+from the model's own logits and with the same random numbers; a draft is right while it is what was chosen anyway. So
+the answer is the one without drafts (Leviathan et al. 2023 show the same for a draft that is a distribution).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def draft_of(run: Run) -> list[int]:
     """Tokens that may come next: at most `settings.draft`, and no more than the answer and its notes have room for."""
     text, cache = run.ids + run.chosen, run.cache
     room = min(run.settings.draft, run.limit - len(run.chosen) - 1, cache.capacity - len(text) if cache else 0)
-    return continuation(text, room) if room > 0 else []
+    if room <= 0:
+        return []
+    return run.drafter.draft(text, room) if run.drafter else continuation(text, room)
 
 
 def continuation(text: list[int], most: int) -> list[int]:

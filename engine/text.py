@@ -73,7 +73,12 @@ class Text:
     @property
     def size(self) -> int:
         """One more than the highest id there is."""
-        return 1 + max(self._backend.get_vocab(with_added_tokens=True).values())
+        return 1 + max(self.vocabulary.values())
+
+    @cached_property
+    def vocabulary(self) -> dict[str, int]:
+        """Every piece and its id, control tokens too."""
+        return dict(self._backend.get_vocab(with_added_tokens=True))
 
     def _bytes_of(self, index: int) -> bytes:
         """The bytes token `index` stands for; empty for an id without a piece (padded vocabularies)."""

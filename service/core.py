@@ -106,6 +106,8 @@ class Service:
             raise Refusal("fork_not_kept")
         name = settings.model or self.models.default
         self.models.want(name)
+        if settings.draft and settings.draft_model:
+            self.models.want(settings.draft_model)
         return self.runs.submit(replace(settings, model=name), owner, keep)
 
     async def summary(self, run_id: str) -> Summary:

@@ -124,10 +124,9 @@ class Runs:
     def admit(self) -> None:
         """Hand on the waiting runs there is room for, in order; tell the others how many are before them."""
         for run in self.waiting:
-            facts = self.facts.get(run.settings.model)
-            if facts is None:  # its model is being loaded; others need not wait for that
-                continue
-            run.bytes = _bytes(facts, _estimate(run.settings))
+            if not all(name in self.facts for name in _models(run.settings)):
+                continue  # one is being loaded; others need not wait for that
+            run.bytes = self._needed(run.settings, _estimate(run.settings))
             if self.active and not self._room(run.bytes):
                 break
             self._tell_ahead(run, 0)
@@ -135,6 +134,10 @@ class Runs:
             self._send(("submit", run.id, run.settings, run.pressed))
         for ahead, run in enumerate(self.waiting):
             self._tell_ahead(run, ahead)
+
+    def _needed(self, settings: Settings, tokens: int) -> int:
+        """Bytes for a text of `tokens`, with every model that is to read it."""
+        return sum(_bytes(self.facts[name], tokens) for name in _models(settings) if name in self.facts)
 
     def _room(self, size: int) -> bool:
         return len(self.active) < MAX_ACTIVE and size + sum(run.bytes for run in self.active) <= MEMORY
@@ -151,7 +154,7 @@ class Runs:
             assert run is not None
             if isinstance(event, Started):
                 tokens = len(event.prompt) + run.settings.max_new_tokens
-                run.bytes = _bytes(event.facts, tokens)
+                run.bytes = self._needed(run.settings, tokens)
                 self._learn_header(run, event)
             self._add(run, event)
             if isinstance(event, Finished):
@@ -212,7 +215,7 @@ class Runs:
     def model_refused(self, model: str, refusal: Refusal) -> None:
         """A model could not be loaded: the runs that wait for it end with the reason."""
         for run in self.waiting:
-            if run.settings.model == model:
+            if model in _models(run.settings):
                 self._end(run, "error", refusal)
 
     def touch(self, run: Run) -> None:
@@ -234,6 +237,11 @@ class Runs:
                 self.stop(run.id, "timeout")
             stuck = stuck or (run.state == "running" and late > STUCK)
         return stuck
+
+
+def _models(settings: Settings) -> tuple[str, ...]:
+    """The models that a run needs: its own, and the one that guesses for it."""
+    return (settings.model, *([settings.draft_model] if settings.draft and settings.draft_model else []))
 
 
 def _estimate(settings: Settings) -> int:

@@ -36,6 +36,7 @@ ENTRIES = (
     Entry("memory", "why"),
     Entry("remedies", "remedies"),
     Entry("flash", "remedies"),
+    Entry("fusion", "remedies"),
     Entry("groups", "remedies"),
     Entry("smaller_notes", "remedies"),
     Entry("forgetting", "remedies"),

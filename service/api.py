@@ -28,6 +28,7 @@ from service.labs import add_labs
 from service.measures import add_measures
 from service.notes import add_notes
 from service.pieces import add_pieces
+from service.simulation import add_simulation
 
 _DOCUMENT = Path(__file__).parents[1] / "docs" / "api.md"
 _BINARY: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
@@ -71,7 +72,9 @@ def create(service: Service, lan: bool = False) -> Guard:
     add_explore(app, service)
     add_beginnings(app, service)
     add_notes(app, service)
-    add_labs(app, service, add_measures(app, service))
+    measures = add_measures(app, service)
+    add_labs(app, service, measures)
+    add_simulation(app, service, measures)
     add_pieces(app, service)
     _add_rest(app, service)
     _add_errors(app)

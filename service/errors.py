@@ -26,6 +26,7 @@ _STATUS = {
     "unknown_run": 404,
     "wrong_method": 405,
     "unfinished": 409,
+    "costs_not_measured": 409,
     "measured_elsewhere": 409,
     "no_notes": 409,
     "body_too_large": 413,

@@ -43,6 +43,7 @@ ENTRIES = (
     Entry("paged", "remedies"),
     Entry("prefix", "remedies"),
     Entry("speculative", "remedies"),
+    Entry("disaggregation", "remedies"),
 )
 """In the order of the bar. The first is the default page and answers at `/`."""
 

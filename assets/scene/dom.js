@@ -55,7 +55,7 @@ export function button(label, onclick, attributes = {}) {
   return el('button', { type: 'button', onclick, ...attributes }, label)
 }
 
-/** Where a number comes from: measured · computed · recorded. */
+/** Where a number comes from: measured · computed · recorded · simulated. */
 export function tag(words, kind, mini = false) {
   return el(
     'span',

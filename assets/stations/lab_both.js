@@ -23,6 +23,7 @@ export class Both {
 
   ready({ runs, model }) {
     this.runs = runs
+    this.root.hidden = !Object.keys(runs).length // what is simulated has none
     this.model = model
     this.go.disabled = Boolean(this.running)
     this.draw()

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.labs.base import Lab, Results, give_way, spread
+from engine.labs.base import Lab, Results, spread
 from engine.labs.lessons import papers
-from engine.settings import Keeping, Refusal, Settings
+from engine.settings import Keeping, Settings
 
 if TYPE_CHECKING:
     from engine.model import LanguageModel
@@ -179,22 +179,15 @@ def _pool(model: LanguageModel, settings: Settings) -> Pool | None:
 def _sat(model: LanguageModel, settings: Settings, pool: Pool | None, lender: Run | None = None) -> tuple[Run, Trace]:
     """One run from start to end for nobody, with the notes that `lender` can lend."""
     from engine import clock
+    from engine.labs.timing import finish
     from engine.prefix import look_for
-    from engine.run import Run, step
-    from engine.trace import Event, Trace
+    from engine.run import Run
 
     run = Run("second" if lender else "first", replace(settings, reuse=bool(lender)), model, clock.now())
     run.pool = pool
     if lender:
         look_for(run, [lender])
-    events: list[Event] = [run.started(False)]
-    while not run.finished:
-        give_way()
-        step(model, [run], lambda _, event: events.append(event), give_way)
-    trace = Trace(tuple(events))
-    if trace.finished and (code := trace.finished.code):
-        raise Refusal(code, **dict(trace.finished.values))
-    return run, trace
+    return run, finish(run)
 
 
 def _sums(run: Run) -> list[bytes]:

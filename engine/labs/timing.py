@@ -25,14 +25,19 @@ def sit(model: LanguageModel, settings: Settings, **kwargs: Any) -> tuple[Run, T
     Raises the `Refusal` that the run ended with, where it did.
     """
     run = Run("", settings, model, clock.now(), **kwargs)
+    return run, finish(run)
+
+
+def finish(run: Run) -> Trace:
+    """A run from start to end. Raises the `Refusal` that it ended with, where it did."""
     events: list[Event] = [run.started(False)]
     while not run.finished:
         give_way()
-        step(model, [run], lambda _, event: events.append(event), give_way)
+        step(run.model, [run], lambda _, event: events.append(event), give_way)
     trace = Trace(tuple(events))
     if trace.finished and (code := trace.finished.code):
         raise Refusal(code, **dict(trace.finished.values))
-    return run, trace
+    return trace
 
 
 def alternate(

@@ -132,9 +132,11 @@ def client_of(world: World, lan: bool = False) -> Iterator[TestClient]:
         yield client
 
 
-def start(client: TestClient) -> str:
+def start(client: TestClient, prompt: str = "Hi!", **more: Any) -> str:
     """A run that goes on alone: its id."""
-    return str(client.post("/api/runs", json={"prompt": "Hi!", "keep": True}).json()["id"])
+    reply = client.post("/api/runs", json={"prompt": prompt, "keep": True, **more})
+    assert reply.status_code == 201
+    return str(reply.json()["id"])
 
 
 def error(reply: Any) -> tuple[int, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +11,9 @@ from engine import cost
 from engine.architecture import of_run
 from engine.tracefile import read
 from service.beginnings import flops_of
-from tests.service.fakes import World, client_of, story
+from tests.service.fakes import World, story
 
 RECORDINGS = Path(__file__).parents[2] / "assets" / "recordings"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-@pytest.fixture
-def client(world: World) -> Iterator[TestClient]:
-    with client_of(world) as client:
-        yield client
 
 
 def test_the_engine_times_it_and_the_service_counts(client: TestClient, world: World) -> None:

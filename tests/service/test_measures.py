@@ -24,11 +24,6 @@ PEAK = {"name": "sum", "kind": "bandwidth", "work": 8, "best": 2.0, "rate": 4.0,
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-@pytest.fixture
 def client(world: World) -> Iterator[TestClient]:
     with client_of(world) as client:
         client.get("/api/health")

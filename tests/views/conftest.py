@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import service
-from tests.views.told import Opened
+from tests.views.told import At, Opened
 
 FRAME = Path(__file__).parent.parent.parent / "views" / "frame.py"
 
@@ -33,3 +33,17 @@ def opened() -> Opened:
         return app.run()
 
     return opened
+
+
+@pytest.fixture
+def at(opened: Opened) -> At:
+    """Open a page by its name: `at("tokenise", lang="zh")`."""
+
+    def at(name: str, **query: str) -> AppTest:
+        app = opened(**query)
+        app.switch_page(f"../pages/{name}.py")
+        for key, value in query.items():
+            app.query_params[key] = value
+        return app.run()
+
+    return at

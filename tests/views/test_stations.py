@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from engine.words import say
-from tests.views.told import Opened, told
+from tests.views.told import At, Knows, same_words, told
 from views import lessons
 
 STATIONS = ("tokenise", "prefill", "notes", "decode", "detokenise", "compare")
 
 
-@pytest.fixture
-def at(opened: Opened) -> Opened:
-    """Open a station: `at("tokenise", lang="zh")`."""
-
-    def at(name: str, **query: str) -> object:
-        app = opened(**query)
-        app.switch_page(f"../pages/{name}.py")
-        for key, value in query.items():
-            app.query_params[key] = value
-        return app.run()
-
-    return at  # type: ignore[return-value]
-
-
-@dataclass
-class Knows:
-    run: str
-
-    def __call__(self, run: str) -> bool:
-        return run == self.run
-
-
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", STATIONS)
-def test_without_a_run_a_recording_is_told_of(at: Opened, name: str, lang: str) -> None:
+def test_without_a_run_a_recording_is_told_of(at: At, name: str, lang: str) -> None:
     app = at(name, lang=lang)
     assert not app.exception and not app.error and not app.warning
     station = told(app, "station")
@@ -49,7 +25,7 @@ def test_without_a_run_a_recording_is_told_of(at: Opened, name: str, lang: str) 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", STATIONS)
-def test_the_run_and_the_moment_come_along(at: Opened, name: str, lang: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_run_and_the_moment_come_along(at: At, name: str, lang: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("views.desk.knows", Knows("abcdefgh12345678"))
     station = told(at(name, lang=lang, run="abcdefgh12345678", at="0.5", layer="3"), "station")
     assert station["run"] == "abcdefgh12345678"
@@ -60,7 +36,7 @@ def test_the_run_and_the_moment_come_along(at: Opened, name: str, lang: str, mon
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", STATIONS)
 def test_an_unknown_run_is_a_sentence_and_a_recording(
-    at: Opened, name: str, lang: str, run: str, monkeypatch: pytest.MonkeyPatch
+    at: At, name: str, lang: str, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("views.desk.knows", Knows("another"))
     app = at(name, lang=lang, run=run)
@@ -70,20 +46,19 @@ def test_an_unknown_run_is_a_sentence_and_a_recording(
 
 
 @pytest.mark.parametrize("name", STATIONS)
-def test_both_languages_have_the_same_words(at: Opened, name: str) -> None:
+def test_both_languages_have_the_same_words(at: At, name: str) -> None:
     english, chinese = (told(at(name, lang=lang), "station")["words"] for lang in ("en", "zh"))
-    assert english.keys() == chinese.keys()
-    assert all(english[key] and chinese[key] for key in english)
+    assert same_words(english, chinese)
 
 
-def test_every_sample_text_has_its_title(at: Opened) -> None:
+def test_every_sample_text_has_its_title(at: At) -> None:
     station = told(at("tokenise"), "station")
     assert station["texts"] and all(f"text_{one['id']}" in station["words"] for one in station["texts"])
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("beside", ["closed-book", "abcdefgh12345678"])
-def test_two_runs_are_told_of_side_by_side(at: Opened, lang: str, beside: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_runs_are_told_of_side_by_side(at: At, lang: str, beside: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("views.desk.knows", {"open-book", beside}.__contains__)
     app = at("compare", lang=lang, run="open-book", beside=beside, at="0.25")
     assert not app.exception and not app.error and not app.warning
@@ -95,7 +70,7 @@ def test_two_runs_are_told_of_side_by_side(at: Opened, lang: str, beside: str, m
 @pytest.mark.parametrize("query", [{"run": "gone", "beside": "open-book"}, {"run": "open-book", "beside": "gone"},
                                    {"run": "open-book", "beside": "<script>"}])  # fmt: skip
 def test_of_two_runs_the_one_that_is_known_stays(
-    at: Opened, query: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    at: At, query: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("views.desk.knows", {"open-book"}.__contains__)
     app = at("compare", lang="en", **query)
@@ -105,7 +80,7 @@ def test_of_two_runs_the_one_that_is_known_stays(
     assert station["beside"] == ("open-book" if query["beside"] == "open-book" else None)
 
 
-def test_other_stations_do_not_mind_the_run_beside(at: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_stations_do_not_mind_the_run_beside(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("views.desk.knows", {"open-book"}.__contains__)
     app = at("prefill", lang="en", run="open-book", beside="gone")
     assert not app.warning

@@ -357,6 +357,7 @@ class State:
     `read` prompt positions have notes in every layer; of positions [chunk_start, chunk_stop) the first `layers`
     layers have theirs. `columns` is the KV cache's length. `held` counts the tokens chosen since text was last released
     (special ones aside, which have no text to wait for): while it is not 0 in `decode`, a character is half written.
+    The decode steps so far are `passes`; they read `offered` tokens that were guessed ahead, and kept `accepted` of them.
     """
 
     phase: Phase = "idle"
@@ -375,6 +376,9 @@ class State:
     forgotten: int = 0
     chosen: int = 0
     decoded: int = 0
+    passes: int = 0
+    offered: int = 0
+    accepted: int = 0
     held: int = 0
     text: str = ""
     ttft: float | None = None
@@ -430,6 +434,9 @@ def advance(state: State, event: Event) -> State:
                 state,
                 at=event.at,
                 decoded=state.decoded + 1 + event.accepted,
+                passes=state.passes + 1,
+                offered=state.offered + len(event.drafts),
+                accepted=state.accepted + event.accepted,
                 columns=event.kv.length,
                 kv_bytes=event.kv.bytes,
                 kv_allocated=event.kv.allocated,

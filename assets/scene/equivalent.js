@@ -1,5 +1,11 @@
 /** The moment as text: attributes for machines (tests read them at every frame), a live region for people. */
 
+/** The guesses on show, as data: which, whether they are judged, how many were right. */
+const told = (guess) =>
+  guess
+    ? { guess: guess.judged ? 'judged' : 'read', query: guess.read, drafts: guess.drafts.map(({ id }) => id).join(' '), right: guess.judged ? guess.accepted : '' }
+    : { guess: '', query: '', drafts: '', right: '' }
+
 export class Equivalent {
   constructor(scene) {
     this.scene = scene
@@ -7,7 +13,7 @@ export class Equivalent {
     this.timer = 0
   }
 
-  draw({ t, state }) {
+  draw({ t, state, guess }) {
     const { parts, trace, run } = this.scene
     const data = {
       phase: state.phase,
@@ -28,6 +34,10 @@ export class Equivalent {
       ahead: state.ahead,
       decoded: state.decoded,
       forgotten: state.forgotten,
+      passes: state.passes,
+      offered: state.offered,
+      accepted: state.accepted,
+      ...told(guess),
     }
     for (const [name, value] of Object.entries(data)) {
       if (parts.moment.dataset[name] !== String(value)) parts.moment.dataset[name] = value

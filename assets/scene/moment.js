@@ -12,6 +12,8 @@ const part = (t, { a, b }) => Math.min(1, Math.max(0, (t - a) / (b - a)))
  * steps   decode steps that are over
  * words   words chosen; `ink` 0…1 is how much of the newest is on the paper
  * focus   the word whose look is shown, or -1
+ * guess   the guessed tokens on show, or null: {drafts, accepted, read, from: index of the first word of their step,
+ *         judged: whether it is known what became of them}
  */
 export function momentAt(trace, t, live = false) {
   const state = trace.stateAt(t)
@@ -40,6 +42,7 @@ export function momentAt(trace, t, live = false) {
   moment.words = state.chosen
   moment.ink = live ? 1 : inked(trace, state.chosen - 1, t)
   moment.focus = focusOf(trace, moment)
+  moment.guess = guessOf(trace, moment)
   return moment
 }
 
@@ -77,14 +80,32 @@ function focusOf(trace, { phase, words, ink, step }) {
   return words < trace.words.length ? words : words - 1
 }
 
-/** Moments worth stopping at: every layer while the paper is read (or its middle only), every word of the answer. */
+const LINGERS = 0.3 // of the next step's layers: so long one sees what became of the guesses before
+
+/** While a step reads guesses it is not known whether they are right; afterwards it is, until the next step is well on. */
+function guessOf(trace, { t, phase, state, step, rows }) {
+  if (phase !== 'decode') return null
+  const last = upTo(trace.guesses, t, (guess) => guess.a) - 1
+  const [before, now] = [trace.guesses[last - 1], trace.guesses[last]]
+  if (!now) return null
+  const early = step < 0 || rows < LINGERS * trace.layers
+  const after = (guess) => guess.from + guess.accepted + 1
+  if (t >= now.b) return early && state.chosen <= after(now) ? { ...now, judged: true } : null
+  return before && early && after(before) === now.from ? { ...before, judged: true } : { ...now, judged: false }
+}
+
+/**
+ * Moments worth stopping at: every layer while the paper is read (or its middle only), every word of the answer, and every
+ * step that reads guesses.
+ */
 export function stops(trace, everyLayer = true) {
   const times = [0, ...trace.waits.map((wait) => wait.at)]
   if (trace.started) times.push(trace.started.at)
   for (const { layers } of trace.passes) {
     for (const layer of everyLayer ? layers : [layers[layers.length >> 1]]) times.push(layer.b)
   }
-  for (const word of trace.words) times.push(word.at + inkSeconds(trace, word.index))
+  for (const { a, b } of trace.guesses) times.push(a + 0.7 * (b - a))
+  for (const word of trace.words) times.push(Math.max(word.said ?? 0, word.at + inkSeconds(trace, word.index)))
   times.push(trace.end)
   return [...new Set(times)].sort((a, b) => a - b)
 }

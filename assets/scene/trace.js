@@ -1,6 +1,7 @@
 /**
  * A run's events, complete or so far, with what drawing needs looked up once: the state after every event, the
- * forward passes of prefill, the decode steps, the words. Nothing is added to what was measured: it is an index.
+ * forward passes of prefill, the decode steps, the words, the steps that read guesses. Nothing is added to what was
+ * measured: it is an index.
  */
 import { advance, START } from './state.js'
 import { bytesOf, Norms } from './norms.js'
@@ -14,6 +15,7 @@ export class Trace {
     this.passes = []
     this.steps = []
     this.words = []
+    this.guesses = []
     this.reused = null
     this.gone = new Map()
     this.forgets = []
@@ -164,7 +166,11 @@ const index = {
     const before = trace.words[trace.words.length - 1]
     // Tokens that are parts of one character are one stroke on the sheet, finished when the character is whole.
     const joined = Boolean(before) && !token.special && token.start < before.token.stop
-    trace.words.push({ ...event, index: trace.words.length, joined })
+    const index = trace.words.length
+    // Of a step that read guesses the first words are those it accepted, then comes one of its own.
+    const guess = trace.guesses.at(-1)
+    const inGuess = guess && index <= guess.from + guess.accepted
+    trace.words.push({ ...event, index, joined, drafted: Boolean(inGuess) && index < guess.from + guess.accepted, along: Boolean(inGuess) && index > guess.from })
   },
 
   decoded(trace, event) {
@@ -172,6 +178,7 @@ const index = {
     let mark = a
     const layers = event.layer_seconds.map((seconds) => ({ a: mark, b: (mark += seconds) }))
     trace.steps.push({ ...event, a, b: event.at, layers })
+    if (event.drafts.length) trace.guesses.push({ a, b: event.at, from: trace.words.length, drafts: event.drafts, accepted: event.accepted, read: event.read })
     // Words that were guessed and kept came in the same pass: steps that took no time of their own.
     const over = { a: event.at, b: event.at }
     for (let more = 1; more <= event.accepted; more++)
@@ -190,7 +197,11 @@ const index = {
     for (const position of event.positions) trace.gone.set(position, event.at)
   },
 
-  wrote() {},
+  /** When the newest word's text was on the sheet: in a step that gives several words that counts. */
+  wrote(trace, event) {
+    const word = trace.words.at(-1)
+    if (word) word.said = event.at
+  },
 
   finished(trace, event) {
     trace.finished = event

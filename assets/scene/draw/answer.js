@@ -1,6 +1,7 @@
 /** The answer sheet: words appear as the pen writes them, their ink shows their probability. */
 import { el, fill, setText, svg } from '../dom.js'
 import { beginsWord, percent, visible } from '../text.js'
+import { Guess } from './guess.js'
 
 const SIZES = ['large', 'middle', 'dense']
 const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u
@@ -31,7 +32,9 @@ export class Answer {
       svg('path', { d: 'M9 38 L38 9', stroke: 'var(--paper)', 'stroke-opacity': 0.45, 'stroke-width': 2 }),
     )
     this.start = el('span', { class: 'written' }, '\u200b')
-    parts.lines.replaceChildren(this.start, this.pen)
+    this.guess = new Guess(this.scene)
+    parts.lines.classList.remove('guessing')
+    parts.lines.replaceChildren(this.start, this.pen, this.guess.root)
     parts.lines.dataset.size = 'large'
     this.fitted = ''
     this.shown = ''
@@ -53,9 +56,10 @@ export class Answer {
       const element = el(
         'span',
         {
-          class: `written${end ? ' end' : ''}`,
+          class: `written${end ? ' end' : ''}${word.drafted ? ' drafted' : ''}`,
           tabindex: 0,
           'data-word': word.index,
+          title: word.drafted ? words.answer.drafted : null,
           style: `--sure:${Math.round(word.probability * 100)}%`,
         },
         stroke,
@@ -142,6 +146,7 @@ export class Answer {
       moment.state.text.length,
       view.word,
       moment.phase,
+      moment.guess && [moment.guess.from, moment.guess.judged],
       this.words.length,
       parts.lines.dataset.size,
     ].join()
@@ -152,6 +157,7 @@ export class Answer {
     const seen = new Set(this.words)
     for (const word of seen) this.drawWord(word, moment, characters)
     this.drawPen(moment)
+    this.guess.draw(moment, (this.words[moment.words - 1] ?? { element: this.start }).element, this.pen, this.leftward)
   }
 
   /** Beside a finished answer stands why it is wrong, or may be; beside one known to be right, nothing. */

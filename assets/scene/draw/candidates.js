@@ -41,7 +41,7 @@ export class Candidates {
           {
             title: this.hint(word),
           },
-          ...(word.taken ? [words.answer.taken] : [time(before ? word.at - before.at : word.at), ' ', tag(words, kind, true)]),
+          ...(word.taken ? [words.answer.taken] : word.along ? [words.answer.along] : [time(before ? word.at - before.at : word.at), ' ', tag(words, kind, true)]),
         )
     return el(
       'h3',
@@ -51,9 +51,10 @@ export class Candidates {
     )
   }
 
-  hint({ rank, entropy }) {
+  hint({ rank, entropy, drafted }) {
     const { answer } = this.scene.words
-    return `${fill(answer.rank, { n: rank + 1 })}, ${fill(answer.entropy, { bits: number(entropy, 2) })}`
+    const told = `${fill(answer.rank, { n: rank + 1 })}, ${fill(answer.entropy, { bits: number(entropy, 2) })}`
+    return drafted ? `${told}. ${answer.drafted}` : told
   }
 
   bars(index, count) {

@@ -81,6 +81,7 @@ function drawWriting(context, g, scene, { step, rows }) {
       boost: 0.22,
     })
   }
+  drawGuessed(context, g, scene, step, rows)
   const layer = Math.min(g.layers - 1, Math.floor(rows))
   const x = g.x(column) + g.pitch / 2
   const tip = g.x(column) + g.pitch * (0.2 + 0.6 * (rows - Math.floor(rows)))
@@ -107,6 +108,21 @@ function drawWriting(context, g, scene, { step, rows }) {
   context.textAlign = 'right'
   context.textBaseline = 'alphabetic'
   context.fillText(scene.columnText(position), g.width - 0.55 * g.u, bus - 0.3 * g.u, 9 * g.u)
+}
+
+/** Guessed tokens get notes in the same step: hollow ones, since those of refused guesses are thrown away. */
+function drawGuessed(context, g, { palette, trace }, step, rows) {
+  const { drafts } = trace.steps[step]
+  if (!drafts?.length) return
+  context.strokeStyle = palette.decode
+  context.globalAlpha = 0.55
+  context.lineWidth = Math.max(0.8, 0.05 * g.u)
+  const last = Math.min(g.columns - 1, g.columnOf(g.prompt + step + drafts.length))
+  for (let column = g.columnOf(g.prompt + step) + 1; column <= last; column++) {
+    for (let layer = 0; layer < Math.floor(rows); layer++)
+      context.strokeRect(g.x(column) + 0.2 * g.pitch, g.y(layer) + 0.3 * g.row, 0.6 * g.pitch, Math.max(1, 0.4 * g.row))
+  }
+  context.globalAlpha = 1
 }
 
 /** Layers are counted from 1; the one at work and the one looked with stand out. */

@@ -62,9 +62,18 @@ function resting(w, trace, { state, pass, rows, reading }, layers) {
   return { title: w.rest, template: w.rest_sub, values: { ...values, layer: Math.min(layers, Math.floor(rows) + 1), layers }, note: 'prefill' }
 }
 
-function writing(scene, { focus, state, step, steps }) {
+/** A step that reads guessed tokens with the newest one is a small prefill; only when it is over is it known what holds. */
+function guessing(w, { drafts, accepted, read, judged }) {
+  const values = { k: number(drafts.length), read: number(read), accepted: number(accepted) }
+  if (!judged) return { title: w.guess, template: drafts.length > 1 ? w.guess_sub : w.guess_one_sub, values, note: 'decode' }
+  const what = accepted === drafts.length ? 'all' : accepted ? 'some' : 'none'
+  return { title: w[`guess_${what}`], template: w[`guess_${what}_sub`], values, note: 'decode' }
+}
+
+function writing(scene, { focus, state, step, steps, guess }) {
   const { words, trace, lens } = scene
   const w = words.head
+  if (guess) return guessing(w, guess)
   if (trace.words[focus]?.taken) return { title: w.taken, template: w.taken_sub, values: { n: number(trace.reused.stop), k: trace.last.kept }, note: 'decode' }
   if (focus <= 0 && state.forgotten) return torn(w, trace, state)
   if (focus <= 0) return { title: w.first, template: w.first_sub, values: { time: time(state.ttft) }, note: 'first' }
@@ -119,6 +128,10 @@ function ended({ words, trace, errors }, { state }) {
   if (trace.reused && state.tpot !== null)
     return { title, template: w.end_taken_sub, values: { n: number(trace.reused.stop), tpot: time(state.tpot) }, note: null }
   const read = time(trace.reading)
+  if (state.offered && state.tpot !== null) {
+    const values = { words: number(state.chosen), passes: number(state.passes), offered: number(state.offered), accepted: number(state.accepted), tpot: time(state.tpot) }
+    return { title, template: w.end_guessed_sub, values, note: null }
+  }
   if (state.tpot === null)
     return { title, template: w.end_one_sub, values: { n: number(state.prompt), read }, note: null }
   return { title, template: w.end_sub, values: { n: number(state.prompt), read, tpot: time(state.tpot) }, note: null }

@@ -76,7 +76,7 @@ export class Scratch {
     const position = trace.started ? trace.noteBytes : 0
     let extra = 0
     if (reading) extra = Math.floor(rows) * (pass.stop - pass.start) * position
-    else if (step >= 0) extra = Math.floor(rows) * position
+    else if (step >= 0) extra = Math.floor(rows) * position * (1 + (trace.steps[step].drafts?.length ?? 0))
     const sliding = trace.facts?.window > 0 && state.columns > trace.facts.window
     return {
       dryRows,

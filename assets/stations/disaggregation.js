@@ -62,6 +62,10 @@ class Idea {
     this.simulation.show()
   }
 
+  kept() {
+    return { asked: this.simulation.values }
+  }
+
   close() {
     this.simulation.close()
     this.stage.close()
@@ -173,7 +177,7 @@ class Measured {
     this.ratios.hidden = !ratios
     if (!ratios) return
     const ways = Object.keys(ratios[0].ways)
-    const cell = (mix, way, { capacity, ttft, pause }, load) => el('td', { 'data-ratio': `${mix}-${way}`, 'data-value': capacity, 'data-over': load > capacity },
+    const cell = (mix, way, { capacity, ttft, pause }, load) => el('td', { 'data-ratio': `${mix}-${way}`, 'data-value': capacity, 'data-over': String(load > capacity) },
       el('b', {}, percent(capacity)), el('small', {}, load > capacity ? w.over : fill(w.small, { ttft: time(ttft), pause: pause === null ? '–' : time(pause) })))
     this.ratios.replaceChildren(el('h3', {}, w.title, ' ', tag(scene, 'simulated')), el('p', { class: 'hint' }, fill(w.lead, { load: share(ratios[0].load) })),
       el('div', { class: 'wide' }, el('table', { class: 'ratios' },

@@ -102,7 +102,7 @@ export class Lab {
   }
 
   kept() {
-    return { sat: this.both.sat }
+    return Object.assign({ sat: this.both.sat }, ...Object.values(this.parts).map((part) => part.kept?.()))
   }
 
   update() {

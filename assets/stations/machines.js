@@ -71,15 +71,14 @@ export class Stage {
     this.halt()
   }
 
-  /** All lanes anew; the moment stays where it was, as a share of the whole. */
+  /** All lanes anew, at the person's longest pause where each machine does both: there pens rest. */
   build() {
-    const at = this.at && this.shown ? (this.at / this.shown) * this.until : this.until / 2
-    this.shown = this.until
+    const { from, to } = pauseOf(this.pictures[this.beside].people[this.person])
     this.heads = []
     this.boxes = [this.beside, 'split'].map((name) => this.arrangement(name))
     this.rows.replaceChildren(...this.boxes.map(({ root }) => root))
     Object.assign(this.root.dataset, { until: this.until, person: this.person + 1, beside: this.beside })
-    this.to(at, Boolean(this.timer))
+    this.to((from + to) / 2)
   }
 
   arrangement(name) {
@@ -156,7 +155,7 @@ export class Stage {
   link(picture) {
     const w = this.lab.words.stage
     const spans = picture.travels.map(([start, stop]) => svg('rect', { class: 'travel', x: this.x(start), width: Math.max(1, this.x(stop - start)), y: HIGH / 4, height: HIGH / 2 }))
-    const way = el('span', { class: 'way' })
+    const way = el('span', { class: 'journey' })
     const state = el('span', { class: 'doing' })
     const root = el('div', { class: 'lane-row link', 'data-machine': 'link' }, el('div', { class: 'desk' }, el('b', {}, w.link), state, way), this.lane(this.canvas(w.link, ...spans)))
     const at = (t) => {

@@ -51,7 +51,7 @@ export class Simulation {
       this.root.dataset.state = 'none'
       return this.onChange()
     }
-    if (!this.values) this.fill(usual.asked)
+    if (!this.values) this.fill(this.lab.options.kept?.asked ?? usual.asked)
     return this.ask()
   }
 

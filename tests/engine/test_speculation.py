@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import integers, lists
 
 from engine import clock
 from engine.invariants import check
 from engine.run import Run, complete
 from engine.settings import Keeping, Refusal, Settings
 from engine.settings import check as check_settings
-from engine.speculation import continuation, draft_of
+from engine.speculation import LONGEST, continuation, draft_of
 from engine.trace import Chose, Decoded, Event, Trace
 from tests.engine import tiny
 
+CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "fixtures" / "lookup.json").read_text("utf-8"))
 ECHO = "the cat the dog the cat the dog the cat "
 
 
@@ -27,20 +32,29 @@ def settings(draft: int, **how: Any) -> Settings:
     return tiny.raw(ECHO, draft=draft, max_new_tokens=24, **how)
 
 
-@pytest.mark.parametrize(
-    ("text", "most", "expected"),
-    [
-        ([1, 2, 3, 9, 1, 2, 3], 4, [9, 1, 2, 3]),
-        ([1, 2, 3, 9, 1, 2, 3], 1, [9]),
-        ([1, 2, 3, 7, 5, 2, 3, 8, 1, 2, 3], 2, [7, 5]),  # three tokens before two, wherever they stand
-        ([4, 3, 7, 3, 8, 3], 2, [8, 3]),  # the latest place
-        ([5, 5], 3, [5]),
-        ([1, 2, 3], 3, []),
-        ([1], 3, []),
-    ],
-)
-def test_a_draft_is_what_followed_the_same_words(text: list[int], most: int, expected: list[int]) -> None:
-    assert continuation(text, most) == expected
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["text"]))
+def test_a_draft_is_what_followed_the_same_words(case: dict[str, Any]) -> None:
+    """Three tokens before two, wherever they stand; of several places the latest. The page has the same cases."""
+    assert continuation(case["text"], case["most"]) == case["draft"]
+
+
+@given(lists(integers(0, 3), min_size=1, max_size=30), integers(1, 6))
+def test_a_draft_is_always_looked_up_by_the_rule(text: list[int], most: int) -> None:
+    """Against the rule as it reads: the longest ending of at most three tokens that stands earlier, its last place."""
+    draft = continuation(text, most)
+    sizes = range(min(LONGEST, len(text) - 1), 0, -1)
+    places = [
+        (size, start)
+        for size in sizes
+        for start in range(len(text) - size)
+        if text[start : start + size] == text[-size:]
+    ]
+    if not places:
+        assert draft == []
+        return
+    size = places[0][0]
+    start = max(place for each, place in places if each == size)
+    assert draft == text[start + size :][:most] and 1 <= len(draft) <= most
 
 
 @pytest.mark.parametrize("draft", [1, 4, 32])

@@ -47,7 +47,7 @@ class Problem {
 class Idea {
   constructor(lab, onChange) {
     this.lab = lab
-    this.none = el('p', { class: 'hint' }, lab.common.unmeasured)
+    this.none = el('p', { class: 'hint' }, lab.words.idea.none)
     this.stage = new Stage(lab)
     this.simulation = new Simulation(lab, () => {
       this.stage.show(this.simulation.sim)

@@ -138,7 +138,10 @@ export class Simulation {
       setText(this.load.told, fill(w.load_told, { load: share(values.load), n: sim.machines, rate: number(60 * sim.rate, sim.rate < 1 ? 1 : 0) }))
       setText(this.bandwidth.told, fill(w.bandwidth_told, { speed: w.bandwidths[values.bandwidth], n: number(sim.paper), bytes: bytes(sim.note * sim.paper), time: time(sim.travel) }))
       const most = sim.capacity.apart / sim.capacity.together
-      setText(this.trouble, values.load > most ? fill(w.bound, { share: share(most), n: sim.machines }) : '')
+      setText(this.trouble, [
+        ...(values.load > most ? [fill(w.bound, { share: share(most), n: sim.machines })] : []),
+        ...(sim.rate > sim.capacity.link ? [fill(w.narrow, { rate: number(60 * sim.capacity.link, 1) })] : []),
+      ].join(' '))
     }
     this.onChange()
   }

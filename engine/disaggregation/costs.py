@@ -51,7 +51,7 @@ class Costs:
         """Whether a decode step with so many positions lies beyond what was measured: the nearest is taken then."""
         return not self.contexts[0] <= context <= self.contexts[1]
 
-    def travel(self, positions: int, bandwidth: float, latency: float) -> float:
+    def travel(self, positions: float, bandwidth: float, latency: float) -> float:
         """Seconds that the notes of so many positions take over a link of `bandwidth` bits per second."""
         return latency + 8 * self.note * positions / bandwidth
 

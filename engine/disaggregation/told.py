@@ -65,9 +65,9 @@ def percentiles(people: Sequence[Person]) -> dict[str, dict[str, float] | None]:
 
 
 def simulated(costs: Costs, asked: Asked) -> dict[str, Any]:
-    """One crowd, served in every arrangement: `{"asked", "rate": people per second, "capacity": {"together", "apart"},
-    "note": bytes of one position, "travel": seconds of the notes of the median paper, "paper": its tokens,
-    "arrangements": {name: summary}}`; see `_summary`. With the `picture` of the first people."""
+    """One crowd, served in every arrangement: `{"asked", "rate": people per second, "capacity": the most people per
+    second, {"together", "apart", "link"}, "note": bytes of one position, "travel": seconds of the notes of the median
+    paper, "paper": its tokens, "arrangements": {name: summary}}`; see `_summary`. With the `picture` of the first."""
     return {**_figures(costs, asked), "arrangements": {
         name: {**_summary(exam), "picture": picture(exam)} for name, exam in _exams(costs, asked).items()
     }}  # fmt: skip
@@ -82,6 +82,7 @@ def _figures(costs: Costs, asked: Asked) -> dict[str, Any]:
         "people": PEOPLE, "machines": machines, "readers": readers, "rate": _rate(costs, asked),
         "capacity": {
             "together": capacity(costs, asked.mix, machines), "apart": capacity(costs, asked.mix, machines, readers),
+            "link": 1 / costs.travel(MIXES[asked.mix][0].mean(), setup.bandwidth, setup.latency),
         },
         "note": costs.note, "paper": paper, "latency": setup.latency, "chunk": CHUNK,
         "travel": costs.travel(paper, setup.bandwidth, setup.latency), "most": costs.most,

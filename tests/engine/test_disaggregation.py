@@ -230,6 +230,7 @@ def test_summaries_tell_what_the_people_had() -> None:
     told = simulated(REAL, Asked(load=0.8, seed=5))
     people = arrivals(told["rate"], "questions", told["people"], 5)
     assert told["rate"] == pytest.approx(0.8 * told["capacity"]["together"])
+    assert told["capacity"]["link"] == pytest.approx(1 / REAL.travel(MIXES["questions"][0].mean(), 1e10, 0.001))
     for name, setup in (("colocated", Setup()), ("chunked", Setup(chunk=256)), ("split", Setup(readers=1))):
         exam = Exam(REAL, setup, people)
         summary = told["arrangements"][name]

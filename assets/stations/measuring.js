@@ -5,7 +5,7 @@
 import { button, el, fill, setText } from '../scene/dom.js'
 
 export class Measuring {
-  /** `onResult(name, result)` hears each. Several on a page share `desk`, so that only one goes on at a time. */
+  /** `onResult(name, result, piece)` hears each. Several on a page share `desk`, so that only one goes on at a time. */
   constructor({ words, errors, base, lang, desk, label, again, name, onResult }) {
     Object.assign(this, { words, errors, base, lang, desk, label, again, onResult })
     this.start = button(label, () => this.run(), { class: 'pill main', 'data-do': name })
@@ -38,20 +38,45 @@ export class Measuring {
     try {
       for (const piece of pieces) {
         this.bar.value = done / pieces.length
-        this.state('running', fill(this.words.measuring.going, { n: done + 1, of: pieces.length, what: this.words.measuring.what[piece.kind] }))
-        const { name, result } = await this.post(piece)
+        this.state('running', this.says(piece, done, pieces.length))
+        await this.one(piece)
         if (this.stopped) break
-        this.onResult(name, result)
         done += 1
       }
-      const told = { n: done, of: pieces.length }
-      this.state(this.stopped ? 'stopped' : 'finished', fill(this.words.measuring[this.stopped ? 'stopped' : 'finished'], told))
+      this.ended(this.stopped ? 'stopped' : 'finished', done, pieces.length)
     } catch (problem) {
-      if (this.stopped) this.state('stopped', fill(this.words.measuring.stopped, { n: done, of: pieces.length }))
-      else this.state('failed', problem.message || this.words.unreachable)
+      if (this.stopped) this.ended('stopped', done, pieces.length)
+      else this.failed(problem, done, pieces.length)
     }
     this.desk.measuring = null
     this.going(false)
+  }
+
+  /** A piece, unless it cannot be measured and may be passed over. */
+  async one(piece) {
+    this.at?.(piece)
+    try {
+      const { name, result } = await this.post(piece)
+      if (!this.stopped) await this.onResult(name, result, piece)
+    } catch (problem) {
+      if (this.stopped || !this.passOver(piece, problem)) throw problem
+    }
+  }
+
+  says(piece, done, of) {
+    return fill(this.words.measuring.going, { n: done + 1, of, what: this.words.measuring.what[piece.kind] })
+  }
+
+  passOver() {
+    return false
+  }
+
+  ended(state, done, of) {
+    this.state(state, fill(this.words.measuring[state], { n: done, of }))
+  }
+
+  failed(problem) {
+    this.state('failed', problem.message || this.words.unreachable)
   }
 
   going(on) {

@@ -101,7 +101,23 @@ export class Operations {
     const whose = (kind) => (way.recorded ? tag(scene, 'recorded', true) : kind === 'computed' ? tag(scene, 'computed', true) : lab.tag())
     return el('section', { class: `way-row ${name}`, 'data-lane': name, 'data-kernels': way.kernels, 'data-calls': way.calls, 'data-steps': way.steps.length, 'data-memory': way.memory },
       el('h3', {}, words.ways[name], el('small', {}, fill(lanes.counts, values), ' ', whose('measured'), ' · ', fill(lanes.moved, values), ' ', whose('computed'))),
-      el('div', { class: 'boxes' }, ...this.boxes[name]))
+      this.calls(name, way.steps))
+  }
+
+  /** A lane's boxes, those of one call of Python's together under one mark. */
+  calls(name, steps) {
+    const groups = []
+    steps.forEach((step, place) => {
+      const last = groups.at(-1)
+      if (last && step.call !== undefined && step.call === last.call) last.places.push(place)
+      else groups.push({ call: step.call, places: [place] })
+    })
+    const calls = groups.map(({ places }) => {
+      const grow = places.reduce((sum, place) => sum + Math.max(1, span(steps[place])), 0)
+      const mark = places.length > 1 ? [el('em', {}, fill(this.lab.words.operations.call, { n: places.length }))] : []
+      return el('div', { class: places.length > 1 ? 'call many' : 'call', style: `flex-grow: ${grow}`, 'data-call': places.length }, ...mark, el('div', {}, ...places.map((place) => this.boxes[name][place])))
+    })
+    return el('div', { class: groups.some(({ places }) => places.length > 1) ? 'boxes marked' : 'boxes' }, ...calls)
   }
 
   box(step, way, place, most) {

@@ -37,7 +37,7 @@ from engine.settings import Refusal
 if TYPE_CHECKING:
     from engine.model import LanguageModel
 
-SECONDS = 100.0
+SECONDS = 110.0
 """Bound on all of it. Ten to thirty seconds are usual."""
 LOOK = 0.2
 """Seconds between two looks at whether somebody waits."""

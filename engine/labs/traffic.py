@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -174,23 +175,37 @@ def _kernels(event: Any, device: str) -> int:
 def steps_of(work: Callable[[], object], block: Block) -> list[dict[str, Any]]:
     """Every operation of `work` that computes something, in order: `{"op": torch's name, "weight": names of the
     weights it reads, "weights", "reads", "writes": bytes of weights read, of other tensors read, of tensors written,
-    "shape": of what it writes}`.
+    "shape": of what it writes, "call": the number of Python's call that it belongs to}`.
 
     Without inference mode torch takes composite operations apart before they are seen.
     """
-    watched = _Traffic(block)
-    with torch.no_grad(), watched:
+    calls = _Calls()
+    watched = _Traffic(block, calls)
+    with torch.no_grad(), calls, watched:
         work()
     return watched.steps
+
+
+class _Calls(TorchFunctionMode):
+    """Counts what Python hands to torch; what is called within one call is not counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
 
 
 class _Traffic(TorchDispatchMode):
     """Notes what each operation is given and gives. A result that shares memory with what was given is a view: nothing
     is moved, unless the operation writes into it."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, calls: _Calls) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.steps: list[dict[str, Any]] = []
+        self._calls = calls
         self._weights = [(name, *_range(weight)) for name, weight in block.named_parameters()]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -206,7 +221,7 @@ class _Traffic(TorchDispatchMode):
                 "op": name.rstrip("_"), "weight": [name for names in weights.values() for name in names],
                 "weights": sum(_bytes(one) for one in given if id(one) in weights),
                 "reads": sum(_bytes(one) for one in given if id(one) not in weights),
-                "writes": sum(map(_bytes, gives)), "shape": list(gives[0].shape),
+                "writes": sum(map(_bytes, gives)), "shape": list(gives[0].shape), "call": self._calls.count,
             })  # fmt: skip
         return result
 

@@ -53,7 +53,9 @@ def test_every_operation_is_counted_and_its_bytes_are_those_of_its_tensors(small
     assert (separate["calls"], fused["calls"]) == (11, 5), "a norm is one call, and so are gate and up"
     for way in (separate, fused):
         assert way["kernels"] == len(way["steps"]), "the profiler saw what was noted"
+        assert way["calls"] == len({step["call"] for step in way["steps"]})
         assert way["seconds"]["repeats"] == 2 and way["allocated"] > 0
+    assert len({step["call"] for step in fused["steps"][:6]}) == 1, "the whole norm"
     gate, up, down = (step for step in separate["steps"] if step["op"] == "mm")
     assert [one["weight"] for one in (gate, up, down)] == [["gate_proj"], ["up_proj"], ["down_proj"]]
     assert gate["weights"] == down["weights"] == HIDDEN * INNER * WIDE

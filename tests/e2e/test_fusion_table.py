@@ -1,0 +1,165 @@
+"""Operator fusion and the whole table in a real browser: what is drawn is what was counted, both runs play, and the
+button measures what is missing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from engine.labs import LABS
+from engine.words import say
+from tests.e2e.conftest import App
+from tests.e2e.stations import LONG, until
+from tests.e2e.test_prefill import sit
+from tests.e2e.test_remedies import PAPER, PATIENT, Visit, at, data, measured
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_one_layers_operations_are_drawn_as_they_were_counted(app: App, visit: Visit, lang: str) -> None:
+    told = measured(app, "fusion", "layer/1", "layer/128", "decode/128", "ids")
+    page = at(visit, app, "fusion", f"run={sit(app, **PAPER)}&lang={lang}")
+    until(page, "[data-lab]", "d.measured === '4'")
+    figures = told["figures"]
+    for layer in figures["layer"]:
+        page.locator(f"button[data-rows='{layer['rows']}']").click()
+        until(page, "[data-operations]", f"d.rows === '{layer['rows']}'")
+        path = [(way, place) for way in layer["ways"] for place in range(len(layer["ways"][way]["steps"]))]
+        assert int(data(page, "[data-operations]")["of"]) == len(path)
+        for name, way in layer["ways"].items():
+            lane = data(page, f"[data-lane={name}]")
+            assert [int(lane[key]) for key in ("kernels", "calls", "steps", "memory")] == [
+                way["kernels"], way["calls"], len(way["steps"]), way["memory"],
+            ]  # fmt: skip
+            boxes = page.locator(f"[data-lane={name}] [data-operation]")
+            drawn = boxes.evaluate_all("(all) => all.map((e) => +e.dataset.bytes)")
+            assert drawn == [step["weights"] + step["reads"] + step["writes"] for step in way["steps"]]
+            calls = page.locator(f"[data-lane={name}] [data-call]")
+            assert calls.count() == way["calls"]
+            for cell in ("calls", "kernels", "memory", "weights", "allocated", "time", "difference"):
+                shown = page.locator(f"[data-row='{layer['rows']}-{name}'] [data-cell={cell}]").get_attribute(
+                    "data-value"
+                )
+                assert float(shown or "nan") == way[cell]
+            bar = data(page, f"[data-bar='layer-{layer['rows']}-{name}']")
+            assert float(bar["value"]) == way["seconds"]["middle"] and float(bar["high"]) == way["seconds"]["high"]
+    assert data(page, "[data-lane=fused] [data-call]")["call"] == "6", "the norm is one call"
+    page.locator("[data-operations] [data-do=scrub]").fill(str(len(path)))
+    page.locator("[data-operations] [data-do=back]").click()
+    moment = data(page, "[data-operations]")
+    assert (int(moment["step"]), moment["way"]) == (len(path) - 1, path[-2][0])
+    assert page.locator("[data-operations] .operation.now").count() == 1
+    page.locator("[data-operations] [data-do=play]").click()
+    until(page, "[data-operations]", "d.step === d.of")
+    expect(page.locator("[data-operations] [data-do=play]")).to_have_text(say("fusion.operations.play", lang))
+    (decode,) = figures["decode"]
+    for side in ("apart", "fused"):
+        assert float(data(page, f"[data-bar='decode-128-{side}']")["value"]) == decode[side]["seconds"]["middle"]
+    assert int(data(page, "[data-problem]")["calls"]) == decode["apart"]["calls"] > decode["fused"]["calls"]
+    assert figures["ids"]["same"] and data(page, "[data-ids]")["same"] == "true"
+    piece = next(piece for piece in told["plan"] if piece["piece"] == "compiled")
+    assert data(page, "[data-compile]")["compile"] == (piece["lacking"] or "none")
+
+
+def test_both_runs_of_fusion_are_ordinary_ones(app: App, visit: Visit) -> None:
+    page = at(visit, app, "fusion", "run=open-book", width=390, height=844)
+    page.locator("[data-do=both]:enabled").click(timeout=LONG)
+    page.wait_for_selector("[data-both=finished]", timeout=PATIENT)
+    assert data(page, "[data-both]")["same"] == "true"
+    for name, settings in LABS["fusion"].runs().items():
+        started = next(line for line in app.lines(data(page, f"[data-sat={name}]")["run"]) if line["type"] == "started")
+        assert started["settings"]["fused"] == settings.fused
+    assert page.locator(".station").evaluate("(e) => e.scrollWidth - e.clientWidth") <= 1
+    page.locator("[data-to=exam_room]").last.click()
+    page.wait_for_selector(f"[data-moment][data-run='{data(page, '[data-moment]')['run']}']", state="attached")
+
+
+def test_without_a_compiler_the_page_says_what_to_do(app: App, visit: Visit) -> None:
+    def lacking(route: Route) -> None:
+        reply = route.fetch()
+        told = reply.json()
+        for piece in told["plan"]:
+            if piece["piece"] == "compiled":
+                piece |= {"lacking": "no_compiler", "compiler": "some-compiler"}
+        told["results"].pop("compiled", None)
+        route.fulfill(response=reply, json=told)
+
+    page = visit("about:blank")
+    page.route("**/api/labs/fusion?*", lacking)
+    page.goto(f"{app.address}/fusion?lang=en&run=open-book")
+    until(page, "[data-compile]", "d.compile === 'no_compiler'")
+    sentence = say("errors.no_compiler", "en", compiler="some-compiler")
+    assert page.locator("[data-compile]").inner_text().startswith(sentence)
+
+
+KEPT = {"fusion": ["ids"], "groups": ["cache", "nothing/here"], "paged": ["room/capital/16"]}
+"""What is left of the labs' plans here, so that measuring all of it takes seconds. One piece is nowhere to be had."""
+
+
+def few(page: Page) -> None:
+    """Let the page see few pieces, none of them measured before it came; what it measures is really measured."""
+    seen: set[str] = set()
+
+    def shorter(route: Route) -> None:
+        reply = route.fetch()
+        told = reply.json()
+        if "plan" in told:
+            plan = {piece["piece"]: piece for piece in told["plan"]}
+            told["plan"] = [plan.get(name, {"piece": name}) for name in KEPT.get(told["name"], [])]
+            told["results"] = {} if told["name"] not in seen else told["results"]
+            seen.add(told["name"])
+        route.fulfill(response=reply, json=told)
+
+    page.route("**/api/labs/*", shorter)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_one_button_measures_what_is_missing(app: App, visit: Visit, lang: str) -> None:
+    measured(app, "fusion")  # once nobody's run goes on
+    page = visit("about:blank")
+    few(page)
+    page.goto(f"{app.address}/remedies?lang={lang}")
+    until(page, ".remedies", "d.missing === '4'")
+    busy: list[Any] = []
+
+    def others(route: Route) -> None:
+        """Somebody's run goes on when the second piece is asked for; the next time it takes its time."""
+        busy.append(route.request.post_data_json["piece"])
+        if len(busy) == 2:
+            code = "others_at_work"
+            error = {"code": code, "values": {}, "message": say(f"errors.{code}", lang)}
+            route.fulfill(status=503, json={"error": error})
+        elif len(busy) != 3:
+            route.continue_()
+
+    page.route("**/api/measures", others)
+    page.locator("[data-do=all]").click()
+    page.wait_for_selector("[data-measure=all][data-state=failed]", timeout=PATIENT)
+    assert say("errors.others_at_work", lang) in page.locator("[data-measure=all]").inner_text()
+    assert data(page, ".remedies")["missing"] == "3", "the first is kept"
+    page.locator("[data-do=all]").click()
+    page.wait_for_selector("[data-remedy=groups].now", timeout=LONG)
+    page.locator("[data-do=all-stop]").click()
+    expect(page.locator("[data-measure=all]")).to_have_text(say("remedies.all.stopped", lang, n=0, of=3))
+    page.locator("[data-do=all]").click()
+    page.wait_for_selector("[data-measure=all][data-state=finished]", timeout=PATIENT)
+    assert busy == ["ids", "cache", "cache", "cache", "nothing/here", "room/capital/16"], (
+        "in the table's order, and on from there"
+    )
+    refused = page.locator("[data-remedy=groups] [data-refused='nothing/here']").inner_text()
+    assert say("errors.no_piece", lang, piece="nothing/here", lab="groups") in refused
+    expect(page.locator("[data-measure=all]")).to_have_text(say("remedies.all.passed", lang, n=2, of=3, refused=1))
+    expect(page.locator("[data-do=all]")).to_be_disabled()
+    labs = {lab["name"]: lab for lab in app.ask("/api/labs")["labs"]}
+    for name in LABS:
+        row = data(page, f"[data-remedy={name}]")
+        gained, shipped = labs[name]["gained"], labs[name]["recorded"]
+        assert row["source"] == ("measured" if gained else "recorded" if shipped and shipped["gained"] else "none")
+        assert json.loads(row["values"]) == (gained or (shipped or {}).get("gained"))
+        tags = page.locator(f"[data-remedy={name}] .tag")
+        kind = {"measured": "simulated" if name == "disaggregation" else "measured", "recorded": "recorded"}
+        assert tags.count() == (row["source"] != "none")
+        if row["source"] != "none":
+            expect(tags).to_have_class(f"tag {kind[row['source']]} mini")

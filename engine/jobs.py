@@ -17,7 +17,7 @@ from engine.lens import quantise
 from engine.looks import FULL, Looks
 from engine.machine import peak
 from engine.notes import columns, note_bytes, note_values, watch_columns
-from engine.pieces import tokenise, vocabulary
+from engine.pieces import count, tokenise, vocabulary
 from engine.run import Run
 from engine.settings import Refusal
 from engine.stages import decode_batch, parts
@@ -93,6 +93,7 @@ JOBS: dict[str, Job] = {
     "parts": parts,
     "beginning": beginning,
     "tokenise": tokenise,
+    "count": count,
     "vocabulary": vocabulary,
     "lab_plan": lab_plan,
     "lab_piece": lab_piece,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from transformers import AutoTokenizer
 
 from engine import clock, weights
-from engine.settings import Refusal, Settings, check_text
+from engine.settings import MAX_PROMPT_CHARACTERS, Refusal, Settings, check_text
 from engine.text import Text
 from engine.trace import Token
 
@@ -49,6 +49,19 @@ def tokenise(
         "text": prompt.text, "tokens": prompt.tokens, "own_start": prompt.own_start, "own_stop": prompt.own_stop,
         "flagged": prompt.flagged, "seconds": seconds,
     }  # fmt: skip
+
+
+def count(
+    engine: EngineProcess, model: str, text: str, control: Literal["text", "control"], mode: Literal["chat", "raw"]
+) -> dict[str, Any]:
+    """How many tokens `text` is as a run's prompt, and the most that are read: `{"tokens", "bound"}`. `bound` is None
+    while the model is not loaded. Raises `Refusal` as `tokenise`, for a text that is too long for a prompt."""
+    if len(text) > MAX_PROMPT_CHARACTERS:
+        raise Refusal("text_too_long", characters=len(text), bound=MAX_PROMPT_CHARACTERS)
+    check_text(text)
+    tokens = len(text_of(engine, model).prompt(Settings(text, mode=mode, control=control)).tokens)
+    bound = engine.models[model].facts.context - 1 if model in engine.models else None
+    return {"tokens": tokens, "bound": bound}
 
 
 def vocabulary(engine: EngineProcess, model: str, query: str) -> dict[str, Any]:

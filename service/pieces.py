@@ -39,6 +39,15 @@ def add_pieces(app: FastAPI, service: Service) -> None:
         model, done = await _ask(service, "tokenise", asked.model, arguments)
         return {**done, "model": model, "tokens": plain_tokens(done["tokens"])}
 
+    @app.post("/tokenise/count", openapi_extra=_SCHEMA)
+    async def count(request: Request) -> dict[str, Any]:
+        """How many tokens a prompt would have, and the most that the model reads."""
+        asked = parse(await request.body(), _REQUEST)
+        model, done = await _ask(
+            service, "count", asked.model, {"text": asked.text, "control": asked.control, "mode": asked.mode}
+        )
+        return {**done, "model": model}
+
     @app.get("/vocabulary")
     async def search_vocabulary(query: Annotated[str, Query()] = "", model: str = "") -> dict[str, Any]:
         """Pieces of a vocabulary that hold `query`, the closest first."""

@@ -22,6 +22,7 @@ LIST_CHARACTERS = 400
 class Summary:
     """Times in seconds, `created` in ISO 8601, `lens` the layer and head worth looking through first (from 0).
 
+    `code` names why a run ended in an error or was out of memory, as in its `finished` event; else it is empty.
     `kept`: the engine still holds the run's tensors, so attention rows and maps are computed exactly.
     """
 
@@ -39,6 +40,7 @@ class Summary:
     ttft: float | None
     tpot: float | None
     output_text: str
+    code: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -78,4 +80,5 @@ def summarise(header: Header, events: Sequence[Event], prompt: str, model: str, 
         ttft=trace.ttft,
         tpot=trace.tpot,
         output_text=trace.output_text,
+        code=finished.code if finished else "",
     )

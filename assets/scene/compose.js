@@ -5,6 +5,8 @@ import { number } from './text.js'
 import { fields, read, write } from './fields.js'
 import { ModelOffer } from './offer.js'
 
+const PAUSE = 500 // milliseconds after the last key until the tokens are counted
+
 // Spellings of control tokens in the vocabularies of the usual models.
 const CONTROL = /<\|[^|<>\s]+\|>|<\/?(?:s|bos|eos|pad|unk)>|<(?:start|end)_of_(?:turn|text)>|\[\/?INST\]/
 
@@ -113,6 +115,7 @@ export class Compose {
     })
     this.text.addEventListener('input', () => this.typed())
     this.fields.model.addEventListener('change', () => this.offer.draw())
+    for (const field of [this.fields.model, this.fields.mode, this.fields.controls]) field.addEventListener('change', () => this.typed())
   }
 
   choose(example) {
@@ -136,16 +139,37 @@ export class Compose {
   }
 
   typed() {
-    const { limits } = this.scene.options
-    const n = Array.from(this.text.value).length
-    setText(
-      this.count,
-      limits.characters ? fill(this.w.count, { n: number(n), most: number(limits.characters) }) : number(n),
-    )
+    this.tokens = null
+    this.drawCount()
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => this.countTokens(), PAUSE)
     this.fields.control.hidden = !CONTROL.test(this.text.value)
     if (this.example && this.example.settings.prompt !== this.text.value) this.mark(null)
     this.tell('')
     this.drawReady()
+  }
+
+  drawCount() {
+    const { limits } = this.scene.options
+    const n = Array.from(this.text.value).length
+    const characters = limits.characters ? fill(this.w.count, { n: number(n), most: number(limits.characters) }) : number(n)
+    const { tokens, bound } = this.tokens ?? {}
+    const told = tokens && bound ? fill(this.w.tokens, { tokens: number(tokens), bound: number(bound) }) : ''
+    setText(this.count, [characters, told].filter(Boolean).join(' · '))
+    this.count.dataset.tokens = tokens ?? ''
+    if (bound && tokens > bound) this.tell(fill(this.scene.errors.too_many_tokens, { tokens: number(tokens), bound: number(bound) }))
+  }
+
+  /** How many tokens the paper has, before it is handed in; an engine that cannot say so now is not asked again. */
+  async countTokens() {
+    const { scene, fields } = this
+    const { prompt, model, mode, control } = read(fields, this.text.value)
+    if (!scene.engine.ready || this.model?.present === false || !prompt.trim()) return
+    const tokens = await ask(scene.options.base, 'tokenise/count', scene.lang, { text: prompt, model, mode, control }).catch(() => null)
+    if (tokens && prompt === this.text.value && !this.form.hidden) {
+      this.tokens = tokens
+      this.drawCount()
+    }
   }
 
   /** The model the exam would be given to, as the service lists it. */
@@ -200,6 +224,7 @@ export class Compose {
   }
 
   close() {
+    clearTimeout(this.timer)
     this.offer.close()
   }
 }

@@ -1,4 +1,4 @@
-/** What the engine is doing until it is ready: asked once a second, and not any more afterwards. */
+/** What the engine is doing until it is ready: asked once a second, and afterwards only while a run waits for it. */
 import { ask } from './source.js'
 
 const EVERY = 1000
@@ -13,6 +13,11 @@ export class Engine {
     return this.health?.engine === 'ready'
   }
 
+  /** Whether a run waits for the engine itself and not for other runs. */
+  get away() {
+    return Boolean(this.health) && !this.ready
+  }
+
   async watch() {
     const { options, lang, actions } = this.scene
     clearTimeout(this.timer)
@@ -24,7 +29,9 @@ export class Engine {
     if (this.closed) return
     actions.draw()
     this.scene.compose.drawReady()
-    if (!this.ready && this.health?.engine !== 'failed') this.timer = setTimeout(() => this.watch(), EVERY)
+    const waits = this.scene.trace.last.phase === 'queued'
+    if (waits) this.scene.redraw()
+    if (waits || (!this.ready && this.health?.engine !== 'failed')) this.timer = setTimeout(() => this.watch(), EVERY)
   }
 
   close() {

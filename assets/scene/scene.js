@@ -139,6 +139,7 @@ export class Scene {
     if (this.closed || trace !== this.trace) return
     for (const event of events) {
       trace.push(event)
+      if (event.type === 'queued' && !over && !this.part && !this.options.source) this.engine.watch()
       if (event.type === 'started') this.begin(event, moment)
       if (event.type === 'finished') this.finish(moment, over)
     }

@@ -54,7 +54,13 @@ def _config(model: str) -> dict[str, Any]:
         there = False
     if not there:
         raise Refusal("unknown_config", known=", ".join(configs()))
-    return from_disk(Path(model))
+    try:
+        return from_disk(Path(model))
+    except Refusal as refusal:
+        if refusal.code != "config_unreadable":
+            raise
+        file = Path(model) / "config.json" if Path(model).is_dir() else Path(model)
+        raise Refusal("no_config", file=str(file), known=", ".join(configs())) from None
 
 
 def _whole(field: str, given: str, least: int, most: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from engine import jobs, pieces, weights
 from engine.process import EngineProcess
-from engine.settings import Refusal
+from engine.settings import MAX_PROMPT_CHARACTERS, Refusal
 from engine.text import Text
 from tests.engine import tiny
 
@@ -26,6 +26,11 @@ class Engine:
 def cut(text: str, model: str = "tiny", control: str = "text", mode: str = "raw") -> dict[str, Any]:
     arguments = {"model": model, "text": text, "control": control, "mode": mode}
     return cast(dict[str, Any], jobs.JOBS["tokenise"](cast(EngineProcess, Engine()), **arguments))
+
+
+def count(text: str, **how: str) -> dict[str, Any]:
+    arguments = {"model": "tiny", "text": text, "control": "text", "mode": "raw", **how}
+    return cast(dict[str, Any], jobs.JOBS["count"](cast(EngineProcess, Engine()), **arguments))
 
 
 def search(query: str, model: str = "tiny") -> dict[str, Any]:
@@ -101,3 +106,11 @@ def test_a_number_finds_its_id_too() -> None:
     first, *others = search("7")["hits"]
     assert first.id == 7 and any(hit.text == "7" for hit in others)
     assert search(str(10**9))["hits"] == [] and search("²")["found"] >= 0
+
+
+def test_a_papers_tokens_are_counted_before_it_is_handed_in() -> None:
+    long = "Luna " * 8000
+    assert count(long) == {"tokens": len(TEXT.prompt(tiny.raw(long)).tokens), "bound": tiny.CONTEXT - 1}
+    assert count("Luna", mode="chat")["tokens"] > count("Luna")["tokens"]
+    with pytest.raises(Refusal, match="text_too_long"):
+        count("x" * (MAX_PROMPT_CHARACTERS + 1))

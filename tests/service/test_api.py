@@ -21,30 +21,9 @@ from engine.settings import MAX_PROMPT_CHARACTERS, Refusal
 from engine.trace import Trace
 from engine.tracefile import Header, Lens, TraceFile
 from service.bounds import MAX_BODY
-from tests.service.fakes import World, client_of, story
+from tests.service.fakes import World, client_of, error, start, story
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-@pytest.fixture
-def client(world: World) -> Iterator[TestClient]:
-    with client_of(world) as client:
-        yield client
-
-
-def start(client: TestClient, prompt: str = "Hi!", **more: Any) -> str:
-    reply = client.post("/api/runs", json={"prompt": prompt, "keep": True, **more})
-    assert reply.status_code == 201
-    return str(reply.json()["id"])
-
-
-def error(reply: Any) -> tuple[int, str]:
-    return reply.status_code, reply.json()["error"]["code"]
 
 
 def watch(client: TestClient, run: str, query: str = "", **more: Any) -> Any:
@@ -73,7 +52,7 @@ def test_a_run_from_start_to_trace(client: TestClient, world: World) -> None:
     assert summary == {
         "id": run, "title": "Hi!", "prompt": "Hi!", "model": "tiny", "created": summary["created"], "state": "finished",
         "reason": "length", "recorded": False, "lens": None, "kept": True, "events": len(events),
-        "ttft": 1.5, "tpot": 1.0, "output_text": "aaa",
+        "ttft": 1.5, "tpot": 1.0, "output_text": "aaa", "code": "",
     }  # fmt: skip
     assert [one["id"] for one in client.get("/api/runs?owner=anna").json()["runs"]] == [run]
     assert client.get("/api/runs").json() == {"runs": []}
@@ -314,6 +293,8 @@ def test_closing_the_program_ends_what_goes_on_with_a_sentence(tmp_path: Path, w
     with client_of(World(tmp_path)) as client:
         last = lines(client, run)[0][-1]
         assert (last["type"], last["reason"], last["code"]) == ("finished", "error", "program_closed")
+        told = client.get(f"/api/runs/{run}").json()
+        assert (told["reason"], told["code"]) == ("error", "program_closed")
 
 
 def test_recordings_play_without_a_model(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from engine.trace import Token
-from tests.service.fakes import FakeStore, World, client_of
+from tests.service.fakes import FakeStore, World, client_of, error
 
 TOKENS = (Token(5, "⟨E4⟩", b"\xe4", 0, 1), Token(2, "<end>", b"<end>", 1, 6, True))
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-@pytest.fixture
-def client(world: World) -> Iterator[TestClient]:
-    with client_of(world) as client:
-        yield client
-
-
-def error(reply: Any) -> tuple[int, str]:
-    return reply.status_code, reply.json()["error"]["code"]
 
 
 def test_the_engine_cuts_and_the_tokens_are_told_as_in_a_trace(client: TestClient, world: World) -> None:
@@ -43,6 +27,12 @@ def test_the_engine_cuts_and_the_tokens_are_told_as_in_a_trace(client: TestClien
     assert world.engine.told("job")[0][2:] == (
         "tokenise", {"model": "small", "text": "x<end>", "control": "control", "mode": "chat"},
     )  # fmt: skip
+
+
+def test_a_papers_tokens_are_counted(client: TestClient, world: World) -> None:
+    world.engine.answers = {"count": {"tokens": 9000, "bound": 8191}}
+    told = client.post("/api/tokenise/count", json={"text": "x" * 30_000, "mode": "chat"}).json()
+    assert told == {"tokens": 9000, "bound": 8191, "model": "small"}
 
 
 def test_the_engine_searches(client: TestClient, world: World) -> None:

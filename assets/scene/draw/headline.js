@@ -13,7 +13,7 @@ export function sentences(scene, moment) {
   if (phase === 'idle') return { title: w.idle, template: w.idle_sub, note: null }
   if (phase === 'queued')
     return {
-      title: w.queued,
+      title: scene.engine.away ? fill(w.queued_engine, { what: words.engine[scene.engine.health.engine] }) : w.queued,
       template: state.ahead ? w.queued_sub : w.queued_next,
       values: { n: state.ahead },
       note: null,

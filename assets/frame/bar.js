@@ -29,6 +29,8 @@ function link(path, changes, properties, go, ...children) {
 }
 
 const current = (is) => (is ? { 'aria-current': 'page' } : {})
+/** The menu in which the current page stands is marked, too. */
+const here = (members) => (members.some((page) => page.current) ? { 'aria-current': 'true' } : {})
 
 function navigation({ pages, words }, setTriggerValue) {
   const to = (page) =>
@@ -37,7 +39,7 @@ function navigation({ pages, words }, setTriggerValue) {
   const nav = element('nav', { ariaLabel: words.pages })
   for (const [group, members] of groups) {
     if (!group) nav.append(...members.map(to))
-    else nav.append(element('details', { name: 'pages' }, element('summary', {}, group), element('div', {}, ...members.map(to))))
+    else nav.append(element('details', { name: 'pages' }, element('summary', here(members), group), element('div', {}, ...members.map(to))))
   }
   return nav
 }

@@ -136,7 +136,7 @@ export function sized(canvas, width, height) {
 export function lookOf(element, word) {
   const style = getComputedStyle(element)
   const colour = (name) => style.getPropertyValue(`--${name}`).trim()
-  const names = ['ink', 'pencil', 'faint', 'ghost', 'edge', 'rule', 'graphite', 'prefill', 'decode', 'special', 'paper', 'pad', 'stop', 'mark']
+  const names = ['ink', 'pencil', 'faint', 'ghost', 'edge', 'rule', 'graphite', 'prefill', 'decode', 'special', 'paper', 'pad', 'stop', 'mark', 'desk']
   return {
     ...Object.fromEntries(names.map((name) => [name, colour(name)])),
     ruleStrong: colour('rule-strong'), word, font: style.fontFamily, serif: colour('serif'), size: parseFloat(style.fontSize),

@@ -1,6 +1,7 @@
 /** All notes in small, as on the exam room's scratch paper: layers × positions, darker a larger K, longer a larger V. */
 import { el, fill, setText } from '../../scene/dom.js'
 import { mark } from '../../scene/draw/marks.js'
+import { drawTorn, runsOf, tears } from '../../scene/draw/torn.js'
 import { number } from '../../scene/text.js'
 import { lookOf, sized, torn } from './columns.js'
 import { firstKept } from './cost.js'
@@ -87,6 +88,26 @@ export class Overview {
       context.globalAlpha = 1
       if (first > from) torn(context, look, columns.gutter, Math.min(columns.x(first), columns.width), g.y(layer), g.y(layer) + this.row)
     }
+    this.tear(context, look, g)
+  }
+
+  /** Columns that were let go are torn off all layers, as on the desk in the exam room. */
+  tear(context, look, { prompt }) {
+    const { columns, trace, now } = this.desk
+    const runs = runsOf(trace, tears(trace, now().at))
+    this.canvas.dataset.torn = runs.reduce((sum, [start, stop]) => sum + stop - start, 0)
+    if (!runs.length) return
+    const [left, top, bottom] = [columns.gutter, this.top, this.top + this.rows * this.row]
+    const g = { prompt, top, bottom, row: this.row, u: 16 * columns.unit, end: left + columns.plot, edge: (position) => columns.x(position) }
+    context.save()
+    context.beginPath()
+    context.rect(left, top - 1, columns.plot, bottom - top + 3)
+    context.clip()
+    drawTorn(context, g, look, runs)
+    context.globalCompositeOperation = 'destination-over' // what is left of such a column is blank paper
+    context.fillStyle = look.pad
+    context.fillRect(left, top, columns.plot, bottom - top)
+    context.restore()
   }
 
   outline(context, look) {
@@ -128,13 +149,15 @@ export class Overview {
     if (layer >= this.rows) return
     const length = this.desk.length()
     const known = position < this.desk.done(layer)
-    const gone = known && position < firstKept(trace.facts, layer, length)
+    const letGo = trace.gone.get(position) <= this.desk.now().at
+    const gone = known && (letGo || position < firstKept(trace.facts, layer, length))
     const key = known ? trace.keys.norm(layer, position) : ''
     const value = known ? trace.values.norm(layer, position) : ''
     Object.assign(this.told.dataset, { layer, position, key, value, gone, first: firstKept(trace.facts, layer, length), columns: length, bin: this.bin ?? 1 })
     const values = { word: label(position), layer: layer + 1, key: known ? number(key, 1) : '', value: known ? number(value, 1) : '' }
     this.caption.hidden = !(this.bin > 1)
     setText(this.caption, fill(words.overview.binned, { n: this.bin }))
-    setText(this.told, fill(!known ? words.overview.unwritten : gone ? words.overview.gone : words.overview.note, values))
+    const kind = trace.started?.settings.notes === false ? 'none' : !known ? 'unwritten' : letGo ? 'torn' : gone ? 'gone' : 'note'
+    setText(this.told, fill(words.overview[kind], values))
   }
 }

@@ -3,6 +3,8 @@ import { el, fill, setText, tag } from '../scene/dom.js'
 import { number } from '../scene/text.js'
 import { asText, chips, DRAWN, roundTrip } from './pieces.js'
 
+const LATE = 400 // milliseconds after which an answer is waited for visibly
+
 export class Cut {
   /** `station` as in station.js; `name` tells this cut from others in the page's text. */
   constructor(station, name) {
@@ -16,9 +18,14 @@ export class Cut {
     this.root = el('div', { class: 'cut' }, this.count, this.trouble, this.sheet, this.round)
   }
 
-  /** Have `request` (the body of `POST /api/tokenise`) cut and drawn; an answer that a later one overtook is dropped. */
+  /**
+   * Have `request` (the body of `POST /api/tokenise`) cut and drawn; an answer that a later one overtook is dropped. While
+   * the model is busy the chips of the text before are paler and said to be those.
+   */
   async show(request) {
     const turn = (this.turn += 1)
+    clearTimeout(this.late)
+    this.late = setTimeout(() => this.stale(), LATE)
     try {
       const cut = await this.station.ask('tokenise', request)
       if (turn === this.turn) this.draw(cut, 'measured')
@@ -36,7 +43,15 @@ export class Cut {
     setText(this.trouble, message)
   }
 
+  stale() {
+    if (!this.sheet.childElementCount) return
+    this.root.dataset.stale = 'true'
+    setText(this.count, this.words.stale)
+  }
+
   blank() {
+    clearTimeout(this.late)
+    delete this.root.dataset.stale
     this.trouble.hidden = true
     this.trouble.dataset.code = ''
     this.count.replaceChildren()

@@ -132,6 +132,21 @@ export class Answer {
       if (lines.dataset.size !== size) lines.dataset.size = size
       if (lines.scrollHeight <= lines.clientHeight + 1) break
     }
+    if (lines.dataset.size === 'large') this.spread()
+  }
+
+  /** Under short words there is no room for every probability: one that would cover another is left to the pointer. */
+  spread() {
+    const places = [...new Set(this.words)].map(({ element }) => {
+      const { offsetWidth: width } = element.lastChild
+      return { element, width, line: element.offsetTop, left: element.offsetLeft + (element.offsetWidth - width) / 2 }
+    })
+    let before = null
+    for (const { element, width, line, left } of places) {
+      const crowded = before && line === before.line && left < before.right + width / 12
+      element.toggleAttribute('data-crowded', Boolean(crowded))
+      if (!crowded && width) before = { line, right: left + width }
+    }
   }
 
   draw(moment) {

@@ -42,6 +42,8 @@ ENTRIES = (
     Entry("forgetting", "remedies"),
     Entry("paged", "remedies"),
     Entry("prefix", "remedies"),
+    Entry("chunked", "remedies"),
+    Entry("batching", "remedies"),
     Entry("speculative", "remedies"),
     Entry("disaggregation", "remedies"),
 )

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from engine.labs import disaggregation, flash, forgetting, fusion, groups, paged, prefix, smaller_notes, speculative
+from engine.labs import (
+    batching,
+    chunked,
+    disaggregation,
+    flash,
+    forgetting,
+    fusion,
+    groups,
+    paged,
+    prefix,
+    smaller_notes,
+    speculative,
+)
 from engine.labs.base import Lab
 
 _ALL: tuple[Lab, ...] = (
-    flash.LAB, fusion.LAB, groups.LAB, smaller_notes.LAB, forgetting.LAB, paged.LAB, prefix.LAB, speculative.LAB,
-    disaggregation.LAB,
+    flash.LAB, fusion.LAB, groups.LAB, smaller_notes.LAB, forgetting.LAB, paged.LAB, prefix.LAB, chunked.LAB,
+    batching.LAB, speculative.LAB, disaggregation.LAB,
 )  # fmt: skip
 """In the order of the pages. A new lab is its import above and one object here."""
 

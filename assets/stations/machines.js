@@ -15,6 +15,7 @@ const FRAME = 66 // milliseconds between two pictures
 const CHIPS = 10
 const WIDE = 1000 // units of a lane
 const HIGH = 30
+const APART = 2.5 // units from one word to the next below which they are no longer told apart
 
 export class Stage {
   constructor(lab) {
@@ -54,7 +55,7 @@ export class Stage {
   }
 
   get until() {
-    return Math.max(...[this.beside, 'split'].map((name) => this.pictures[name].until))
+    return this.pictures.split.until
   }
 
   turn(name) {
@@ -117,10 +118,11 @@ export class Stage {
       const high = Math.max(3, (HIGH * who.length) / most)
       return svg('rect', { class: 'write', x: this.x(start), width: this.x(stop - start), y: HIGH - high, height: high })
     })
-    const ticks = machine.writes.flatMap(([start, stop, who, steps]) => {
+    const [spent, words] = machine.writes.reduce(([sum, count], [start, stop, , steps]) => [sum + stop - start, count + steps], [0, 1])
+    const ticks = this.x(spent / words) < APART ? [] : machine.writes.flatMap(([start, stop, who, steps]) => {
       const high = Math.max(3, (HIGH * who.length) / most)
       const apart = this.x((stop - start) / steps)
-      return apart < 2.5 ? [] : Array.from({ length: steps }, (_, k) => `M${this.x(start) + (k + 1) * apart} ${HIGH}V${HIGH - high}`)
+      return Array.from({ length: steps }, (_, k) => `M${this.x(start) + (k + 1) * apart} ${HIGH}V${HIGH - high}`)
     })
     const labels = machine.reads.filter(([start, stop]) => this.x(stop - start) > 14).map(([start, stop, person]) =>
       el('small', { style: `left: ${this.x((start + stop) / 2) / 10}%` }, String(person + 1)))
@@ -163,7 +165,7 @@ export class Stage {
       const queue = picture.people.filter(({ first, sent }) => sent !== null && first <= t && t < sent)
       const done = going ? (t - going[0]) / (going[1] - going[0]) : 0
       Object.assign(root.dataset, { reads: going ? going[2] + 1 : '', waits: queue.length })
-      setText(state, going ? fill(w.travels, { person: going[2] + 1 }) : queue.length ? `+${queue.length}` : '')
+      setText(state, [going && fill(w.travels, { person: going[2] + 1 }), queue.length && fill(w.queue, { n: queue.length })].filter(Boolean).join(' · '))
       way.replaceChildren(...(going ? [el('i', { class: 'chip travel', style: `left: calc(${share(done)} - ${done * 1.9}em)` }, String(going[2] + 1))] : []))
     }
     return { root, at }

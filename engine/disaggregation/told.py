@@ -68,9 +68,10 @@ def simulated(costs: Costs, asked: Asked) -> dict[str, Any]:
     """One crowd, served in every arrangement: `{"asked", "rate": people per second, "capacity": the most people per
     second, {"together", "apart", "link"}, "note": bytes of one position, "travel": seconds of the notes of the median
     paper, "paper": its tokens, "arrangements": {name: summary}}`; see `_summary`. With the `picture` of the first."""
-    return {**_figures(costs, asked), "arrangements": {
-        name: {**_summary(exam), "picture": picture(exam)} for name, exam in _exams(costs, asked).items()
-    }}  # fmt: skip
+    exams = _exams(costs, asked)
+    until = max(person.words[-1] for exam in exams.values() for person in exam.people[:SHOWN])
+    told = {name: {**_summary(exam), "picture": picture(exam, until)} for name, exam in exams.items()}
+    return {**_figures(costs, asked), "arrangements": told}
 
 
 def _figures(costs: Costs, asked: Asked) -> dict[str, Any]:
@@ -120,16 +121,15 @@ def _spent(spans: Sequence[tuple[Any, ...]]) -> float:
     return float(sum(stop - start for start, stop, *_ in spans))
 
 
-def picture(exam: Exam, count: int = SHOWN) -> dict[str, Any]:
-    """What there was to see until the first `count` people had their last word: `{"until", "people": [{"at", "prompt",
-    "answer", "began", "first", "sent", "landed", "last", "reader", "writer", "words": of the first `count` only}] of
-    all who had come, "machines": [{"name", "reads": [[start, stop, person, tokens]], "writes": [[start, stop, [people],
-    steps]]}], "travels": [[start, stop, person]]}`. Seconds from the first arrival."""
+def picture(exam: Exam, until: float) -> dict[str, Any]:
+    """What there was to see until then: `{"until", "people": [{"at", "prompt", "answer", "began", "first", "sent",
+    "landed", "last", "reader", "writer", "words": of the first `SHOWN` only}] of all who had come, "machines":
+    [{"name", "reads": [[start, stop, person, tokens]], "writes": [[start, stop, [people], steps]]}], "travels":
+    [[start, stop, person]]}`. Seconds from the first arrival."""
     zero = exam.people[0].at
-    until = max(person.words[-1] for person in exam.people[:count])
     return {
         "until": _since(zero, until),
-        "people": [_person(one, zero, one.number < count) for one in exam.people if one.at < until],
+        "people": [_person(one, zero, one.number < SHOWN) for one in exam.people if one.at < until],
         "machines": [
             {"name": one.name, "reads": _spans(one.reads, zero, until), "writes": _spans(one.writes, zero, until)}
             for one in exam.machines

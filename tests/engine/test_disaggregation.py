@@ -243,6 +243,10 @@ def test_summaries_tell_what_the_people_had() -> None:
         shown = summary["picture"]["people"]
         assert shown[3]["words"] == pytest.approx([word - people[0].at for word in exam.people[3].words], abs=1e-5)
         assert len(shown) >= 24 and not shown[24]["words"]
+        for machine, drawn in zip(exam.machines, summary["picture"]["machines"], strict=True):
+            until = summary["picture"]["until"]
+            assert len(drawn["writes"]) == sum(begin - people[0].at < until - 1e-5 for begin, *_ in machine.writes)
+    assert len({told["arrangements"][name]["picture"]["until"] for name in told["arrangements"]}) == 1, "one clock"
 
 
 def reads_of(machine: object) -> list[tuple[float, ...]]:

@@ -12,10 +12,10 @@ import { Measuring } from './measuring.js'
 const STOPS = ['others_at_work', 'measuring', 'engine_busy', 'engine_died', 'engine_failed', 'too_many_jobs', 'model_not_ready', 'model_absent', 'unknown_model', 'job_cancelled']
 
 export class Missing extends Measuring {
-  /** `title(lab)` is a lab's name for people; `onRefused(piece, message)` hears of each that cannot be measured. */
+  /** `title(lab)` is a lab's name for people; `onRefused(piece, message)` hears of each that cannot be measured, `onOver()` of the end. */
   constructor(options) {
     super(options)
-    Object.assign(this, { title: options.title, onRefused: options.onRefused })
+    Object.assign(this, { title: options.title, onRefused: options.onRefused, onOver: options.onOver })
     this.refused = 0
   }
 
@@ -23,6 +23,7 @@ export class Missing extends Measuring {
     this.begin = performance.now()
     this.refused = 0
     await super.run()
+    this.onOver()
   }
 
   says(piece, done, of) {

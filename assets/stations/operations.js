@@ -155,7 +155,7 @@ export class Operations {
     const { weights, reads, writes, weight, ops = [] } = step
     const values = { n: place + 1, of, op: title(step), ops: ops.join(', '), count: ops.length, reads: bytes(reads), writes: bytes(writes), weights: bytes(weights), weight: weight.join(' + ') }
     const what = ops.length > 1 ? 'became' : weight.length > 1 ? 'joined' : 'alone'
-    return [`${words.ways[way]}, ${place + 1}/${of} · ${fill(words.operations.says[what], values)}`, fill(words.operations.says[weights ? 'with' : 'without'], values)].join(' ')
+    return [`${words.ways[way]} · ${place + 1}/${of} · ${fill(words.operations.says[what], values)}`, fill(words.operations.says[weights ? 'with' : 'without'], values)].join(' ')
   }
 }
 

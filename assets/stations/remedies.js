@@ -45,6 +45,7 @@ class Remedies {
       words, errors: options.errors, base: options.base ?? '', lang: options.lang, desk: {}, label: words.all.measure, again: words.all.done, name: 'all',
       title: (lab) => words.rows[lab].technique,
       onResult: (name, result, piece) => this.came(piece),
+      onOver: () => this.closed || this.draw(),
       onRefused: ({ lab, piece }, message) => {
         this.refused[lab] = { ...this.refused[lab], [piece]: message }
         this.draw()

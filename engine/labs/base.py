@@ -37,7 +37,11 @@ class Lab(ABC):
     @abstractmethod
     def plan(self, model: LanguageModel) -> list[dict[str, Any]]:
         """The pieces to measure, in order: plain dicts, each with a `"piece"` of its own (a name of at most 60 of
-        `a–z A–Z 0–9 . _ / -`) and its arguments. A piece takes a second or two."""
+        `a–z A–Z 0–9 . _ / -`) and its arguments. A piece takes a second or two.
+
+        The entry page's button leaves out a piece with `"needed": False`, which `gained` does without, and one that
+        cannot be measured here, whose `"lacking"` is the code of the sentence that says why.
+        """
 
     @abstractmethod
     def measure(self, model: LanguageModel, piece: Mapping[str, Any]) -> dict[str, Any]:

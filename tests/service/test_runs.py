@@ -61,6 +61,21 @@ def test_the_queue_keeps_its_order_and_tells_how_many_are_ahead() -> None:
     assert desk.over[-1].id == waiting[1] and desk.over[-1].events[-1].reason == "stopped"  # type: ignore[union-attr]
 
 
+def test_a_run_waits_for_the_model_that_guesses_for_it_too() -> None:
+    desk = Desk()
+    run = desk.submit(draft=4, draft_model="smaller")
+    idle = desk.submit(draft_model="smaller")
+    assert desk.submitted() == [idle], "without guesses the second model is not needed"
+    desk.runs.model_ready("smaller", replace(FACTS, layers=1), None)
+    assert desk.submitted() == [idle, run]
+    alone, both = desk.runs.live[idle].bytes, desk.runs.live[run].bytes
+    assert both == alone + alone // FACTS.layers, "its notes count as well"
+    lost = desk.submit(draft=4, draft_model="broken")
+    desk.runs.model_refused("broken", Refusal("tap_unsupported", model="broken"))
+    ending = desk.over[-1]
+    assert ending.id == lost and ending.events[-1].code == "tap_unsupported"  # type: ignore[union-attr]
+
+
 def test_memory_lets_in_what_fits_and_always_one() -> None:
     desk = Desk()
     huge = replace(FACTS, context=10**9, head_size=10**6)  # one token takes 128 MB

@@ -3,6 +3,8 @@
 Playwright's synchronous interface keeps an event loop running in the thread of the tests for as long as its browser is
 open; tests with loops of their own must be over by then.
 
+A slow machine is no fault: hypothesis sets no time limit per example.
+
 Browser tests that are the same in both languages are run in one of them, every other one in Chinese, to save a fifth of
 the time. `OPEN_BOOK_EXAM_LANGUAGES=both` runs them all. That words are there in both is tested without a browser.
 """
@@ -13,6 +15,10 @@ import os
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

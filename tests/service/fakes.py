@@ -144,6 +144,15 @@ def error(reply: Any) -> tuple[int, str]:
     return reply.status_code, reply.json()["error"]["code"]
 
 
+def nothing_yet(folder: Path, path: str) -> None:
+    """Below a run that is not there, and below one that still waits, nothing is told."""
+    world = World(folder)
+    world.engine.loads = False
+    with client_of(world) as client:
+        assert error(client.get(f"/api/runs/{'x' * 16}/{path}")) == (404, "unknown_run")
+        assert error(client.get(f"/api/runs/{start(client)}/{path}")) == (409, "unfinished")
+
+
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine; nothing in these tests takes seconds."""
 

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from engine.looks import Looks
-from tests.service.fakes import World, client_of, error, start, story
+from tests.service.fakes import World, error, nothing_yet, start, story
 
 TOLD: dict[str, Any] = {
     "position": 3, "token": 7, "settings": {"temperature": 0.5}, "candidates": [(7, "a", False), (9, "b", True)],
@@ -57,11 +57,7 @@ def test_a_saved_run_tells_the_strongest_looks_and_that_choices_are_gone(client:
 
 @pytest.mark.parametrize("path", ["choice?step=0", "reads?row=3"])
 def test_nothing_is_told_of_a_run_that_waits_or_is_not_there(tmp_path: Path, path: str) -> None:
-    world = World(tmp_path)
-    world.engine.loads = False
-    with client_of(world) as client:
-        assert error(client.get(f"/api/runs/{'x' * 16}/{path}")) == (404, "unknown_run")
-        assert error(client.get(f"/api/runs/{start(client)}/{path}")) == (409, "unfinished")
+    nothing_yet(tmp_path, path)
 
 
 BAD = ["", "step=-1", "step=x", "step=0&temperature=-1", "step=0&temperature=nan", "step=0&top_p=0", "step=0&top_k=1.5",

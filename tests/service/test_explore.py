@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from engine.looks import Looks
-from tests.service.fakes import World, client_of, error, start, story
+from tests.service.fakes import World, error, nothing_yet, start, story
 
 
 def test_the_engine_is_asked_while_it_holds_the_run(client: TestClient, world: World) -> None:
@@ -60,11 +60,7 @@ def test_a_saved_run_tells_what_was_recorded_and_says_what_was_not(client: TestC
 
 @pytest.mark.parametrize("path", ["heads?row=3&column=1", "small?layer=0", "logit-lens"])
 def test_nothing_can_be_seen_of_a_run_that_waits_or_is_not_there(tmp_path: Path, path: str) -> None:
-    world = World(tmp_path)
-    world.engine.loads = False
-    with client_of(world) as client:
-        assert error(client.get(f"/api/runs/{'x' * 16}/{path}")) == (404, "unknown_run")
-        assert error(client.get(f"/api/runs/{start(client)}/{path}")) == (409, "unfinished")
+    nothing_yet(tmp_path, path)
 
 
 BAD = ["heads?row=-1&column=0", "heads?row=1", "small?layer=0&size=0", "small?layer=0&size=999"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.service.fakes import World, client_of, error, start, story
+from tests.service.fakes import World, error, nothing_yet, start, story
 
 PATHS = ("notes?layer=0&head=0", "notes/bytes", "columns")
 
@@ -62,11 +62,7 @@ def test_a_saved_run_has_no_notes_left(client: TestClient, world: World, path: s
 
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_can_be_seen_of_a_run_that_waits_or_is_not_there(tmp_path: Path, path: str) -> None:
-    world = World(tmp_path)
-    world.engine.loads = False
-    with client_of(world) as client:
-        assert error(client.get(f"/api/runs/{'x' * 16}/{path}")) == (404, "unknown_run")
-        assert error(client.get(f"/api/runs/{start(client)}/{path}")) == (409, "unfinished")
+    nothing_yet(tmp_path, path)
 
 
 BAD = ["notes?layer=-1&head=0", "notes?layer=0", "notes?head=0", "notes?layer=0&head=0&kind=query", "columns?from=-1"]

@@ -1,13 +1,11 @@
 /**
  * The scratch paper: the KV cache of the run in the address. All notes in small (from the trace, so recordings too), one
  * head's K or V number by number (from the engine while it holds them), their bytes, who shares them, and that they stay.
- *
- * [data-state] is waiting, running, finished, stopped, failed, lost or refused.
  */
-import { owner } from '../scene/compose.js'
 import { button, el, fill } from '../scene/dom.js'
 import { visible } from '../scene/text.js'
 import { Trace } from '../scene/trace.js'
+import { Followed } from './followed.js'
 import { NotesApi } from './notes/api.js'
 import { Ledger } from './notes/bytes.js'
 import { Columns } from './notes/columns.js'
@@ -18,7 +16,7 @@ import { Overview } from './notes/overview.js'
 import { Picture } from './notes/picture.js'
 import { Proof } from './notes/proof.js'
 import { Sharing } from './notes/sharing.js'
-import { mountStation } from './station.js'
+import { mountStation, part, stylesheet } from './station.js'
 
 const CSS = new URL('notes.css', import.meta.url).href
 const PAUSE = 250 // milliseconds between two drawings while the model writes
@@ -35,10 +33,9 @@ class Notes {
     this.columns = new Columns()
     this.at = null // seconds of the moment that was chosen; null follows the run
     const { words } = this
-    this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, words.state.waiting)
+    this.run = new Followed(station, { take: (events) => this.take(events), over: (finished) => this.over(finished) })
     this.wrong = el('p', { class: 'trouble', role: 'alert', hidden: true })
-    this.sheet = el('link', { rel: 'stylesheet', href: CSS })
-    this.styled = new Promise((resolve) => { this.sheet.onload = this.sheet.onerror = resolve })
+    this.sheet = stylesheet(CSS)
     this.desk = this.makeDesk()
     this.overview = new Overview(this.desk)
     this.picture = new Picture(this.desk)
@@ -49,7 +46,7 @@ class Notes {
     this.controls = el('div', { class: 'row options' })
     this.papers = el('div', { class: 'row' })
     this.sections = this.parts()
-    this.root = el('div', { class: 'body notes-page' }, this.sheet, this.state, this.wrong, ...this.sections, this.ledger.strip)
+    this.root = el('div', { class: 'body notes-page' }, this.sheet, this.run.line, this.wrong, ...this.sections, this.ledger.strip)
     this.sizes = new ResizeObserver(() => this.draw())
     this.sizes.observe(this.overview.root)
     this.themes = new MutationObserver(() => this.draw()) // what is on canvas has to be told of light and dark
@@ -57,17 +54,17 @@ class Notes {
 
   parts() {
     const { words } = this
-    const part = (name, ...children) =>
-      el('section', { class: 'sheet', 'data-part': name, hidden: true }, el('header', {}, el('h2', {}, words[name].title)), ...children)
     this.tools = zoomTools(words, this.columns, this.desk.choice, (work) => this.view(work))
-    return [
-      part('overview', el('p', {}, words.overview.lead), this.tools, this.overview.root,
+    const sections = [
+      part(words, 'overview', el('p', {}, words.overview.lead), this.tools, this.overview.root,
         el('h3', {}, words.picture.title), el('p', {}, words.picture.lead), this.controls, this.picture.root),
-      part('bytes', el('p', {}, words.bytes.lead), this.ledger.root),
-      part('sharing', el('p', {}, words.sharing.lead), this.sharing.root),
-      part('proof', el('p', {}, words.proof.lead), this.proof.root),
-      part('longer', el('p', {}, words.longer.lead), this.longer.root, el('h3', {}, words.try.title), el('p', {}, words.try.lead), this.papers),
+      part(words, 'bytes', el('p', {}, words.bytes.lead), this.ledger.root),
+      part(words, 'sharing', el('p', {}, words.sharing.lead), this.sharing.root),
+      part(words, 'proof', el('p', {}, words.proof.lead), this.proof.root),
+      part(words, 'longer', el('p', {}, words.longer.lead), this.longer.root, el('h3', {}, words.try.title), el('p', {}, words.try.lead), this.papers),
     ]
+    for (const section of sections) section.hidden = true
+    return sections
   }
 
   makeDesk() {
@@ -109,24 +106,9 @@ class Notes {
   }
 
   async start() {
-    await this.styled
+    await this.sheet.loaded
     this.themes.observe(this.station.root, { attributeFilter: ['data-theme'] })
-    await new Promise((resolve) => {
-      this.station.follow((events) => {
-        this.take(events)
-        resolve()
-      }, (state) => {
-        if (state === 'live') return
-        this.say(state, this.words.state[state])
-        resolve()
-      })
-    })
-    await this.ended
-  }
-
-  say(state, ...content) {
-    this.state.dataset.state = state
-    this.state.replaceChildren(...content)
+    await this.run.start()
   }
 
   /** The state at the chosen moment, or the newest. */
@@ -137,25 +119,23 @@ class Notes {
   /** How many positions have their note in a layer: while the paper is read the layers differ. */
   done(layer) {
     const { columns, layers, chunk_stop: stop } = this.now()
+    if (this.trace.started?.settings.notes === false) return 0 // nothing was kept of what was read
     return layer < layers ? stop : columns
   }
 
   take(events) {
-    const { words, trace, tokens } = this
+    const { trace, tokens } = this
     for (const event of events) {
       trace.push(event)
-      if (event.type === 'queued') this.say('waiting', fill(words.state.queued, { n: event.ahead }))
       if (event.type === 'started') {
         tokens.push(...event.prompt)
-        this.say('running', words.state.running)
         this.lay(event)
       }
       if (event.type === 'reused') tokens.push(...event.written.map(({ token }) => token))
       if (event.type === 'chose') tokens.push(event.token)
     }
     this.columns.total = Math.max(1, trace.prompt, trace.last.columns)
-    if (trace.finished) this.ended = this.over(trace.finished)
-    else if (trace.last.phase === 'decode' && !this.seen) {
+    if (!trace.finished && trace.last.phase === 'decode' && !this.seen) {
       this.seen = true
       this.picture.show()
     }
@@ -183,7 +163,7 @@ class Notes {
     for (const section of [...this.sections, this.ledger.strip]) section.hidden = false
     this.chooser = choosers(this.words, facts, choice, (change) => this.choose(change))
     this.controls.replaceChildren(...this.chooser.nodes)
-    this.papers.replaceChildren(...papers(this.words, options.examples, started, (settings) => this.sit(settings, this.papers)))
+    this.papers.replaceChildren(...papers(this.words, options.examples, started, (settings) => this.run.again(settings, this.papers)))
     this.laid = true
     this.sharing.draw()
     this.longer.begin()
@@ -196,45 +176,21 @@ class Notes {
     this.wrong.hidden = false
   }
 
-  async sit(settings, beside) {
-    try {
-      const { id } = await this.station.ask('runs', { ...settings, owner: owner(), keep: true })
-      this.options.onRun(id)
-    } catch (problem) {
-      beside.append(el('span', { class: 'trouble' }, problem.message || this.words.trouble))
-    }
-  }
-
   async over(finished) {
-    this.summary = await this.desk.api.json().catch(() => null)
-    if (this.closed) return
-    this.ending(finished)
+    this.run.ending(finished, this.trace.last.columns > 0)
     if (!this.laid) return
     const { at } = this.options.moment ?? {}
     if (Number.isFinite(at)) this.at = Math.min(at, this.trace.end)
     this.picture.forget()
     this.choose({})
-    if (this.summary?.kept) this.ledger.tell(await this.desk.api.taken().catch(() => null))
-  }
-
-  /** How the run ended, and what is left of its notes. */
-  ending({ reason, code, values }) {
-    const { words, summary, trace } = this
-    if (reason === 'error' || reason === 'out_of_memory') {
-      const why = fill(this.options.errors[code] ?? '', Object.fromEntries(values ?? []))
-      return this.say('failed', fill(words.state.failed, { why }))
-    }
-    const stopped = reason === 'stopped' || reason === 'timeout'
-    if (!trace.last.columns) return this.say('stopped', words.state.stopped_early)
-    const left = fill(words.state[summary?.kept ? 'kept' : summary?.recorded ? 'recorded' : 'saved'], { title: summary?.title ?? '' })
-    this.say(stopped ? 'stopped' : 'finished', stopped ? `${words.state.stopped} ` : '', left)
+    if (this.run.summary?.kept) this.ledger.tell(await this.desk.api.taken().catch(() => null))
   }
 
   /** The numbers are gone: the same paper once more, here. */
   offerAgain(code) {
     if (code !== 'notes_not_kept' || this.picture.trouble.querySelector('button')) return
-    const { settings } = this.trace.started
-    this.picture.trouble.append(' ', button(this.words.state.again, () => this.sit({ ...settings, fork: null }, this.picture.trouble), { class: 'pill main', 'data-do': 'again' }))
+    const { started } = this.run
+    this.picture.trouble.append(' ', button(this.words.state.again, () => this.run.again(started.settings, this.picture.trouble), { class: 'pill main', 'data-do': 'again' }))
   }
 
   view(work) {
@@ -255,7 +211,8 @@ class Notes {
     if ('layer' in change || 'head' in change) this.remember()
     if ('position' in change) columns.reveal(change.position)
     if (Object.keys(change).length) this.wrong.hidden = true
-    if (this.summary && !this.summary.kept) this.picture.fail({ code: 'notes_not_kept', message: this.options.errors.notes_not_kept })
+    const { summary } = this.run
+    if (summary && !summary.kept) this.picture.fail({ code: 'notes_not_kept', message: this.options.errors.notes_not_kept })
     else this.picture.show()
     this.sharing.draw()
     this.draw()

@@ -1,21 +1,18 @@
 /**
  * Station two: the whole paper is read at once. Where every token looked, which heads join two words, what each layer
  * would have said. A run is looked at when it is over; a choice of layer, head or word asks for bytes and draws them.
- *
- * [data-state] is waiting, running, finished, stopped, failed, lost or refused.
  */
-import { owner } from '../scene/compose.js'
-import { button, el, fill } from '../scene/dom.js'
+import { el, fill } from '../scene/dom.js'
 import { visible } from '../scene/text.js'
-import { RunApi } from './api.js'
 import { Explorer } from './attention.js'
 import { Chips } from './chips.js'
 import { Experiment } from './experiment.js'
+import { Followed } from './followed.js'
 import { Ranking, Small } from './heads.js'
 import { Pass } from './pass.js'
 import { Lengths } from './lengths.js'
 import { Off } from './off.js'
-import { mountStation } from './station.js'
+import { mountStation, part, stylesheet } from './station.js'
 import { WordOne } from './word_one.js'
 
 const CSS = new URL('prefill.css', import.meta.url).href
@@ -27,11 +24,10 @@ class Prefill {
     this.station = station
     this.options = station.options
     this.words = station.words
-    this.events = []
     this.parts = []
-    this.api = new RunApi(this.options.base ?? '', this.options.run, this.options.lang)
+    this.run = new Followed(station, { take: (events) => this.take(events), over: (finished) => this.over(finished), again: true })
+    this.api = this.run.api
     const { words } = this
-    this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, words.state.waiting)
     this.pass = el('div')
     this.looks = el('div')
     this.first = el('div')
@@ -41,17 +37,14 @@ class Prefill {
       words, errors: this.options.errors, base: this.options.base ?? '', lang: this.options.lang, papers: this.options.papers,
       onOpen: (run) => this.options.onRun(run),
     })
-    this.sheet = el('link', { rel: 'stylesheet', href: CSS })
-    this.styled = new Promise((resolve) => { this.sheet.onload = this.sheet.onerror = resolve })
-    const part = (name, ...children) =>
-      el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name].title)), ...children)
-    this.root = el('div', { class: 'body prefill' }, this.sheet, this.state,
-      part('pass', this.pass),
-      part('map', el('p', {}, words.map.lead), this.looks),
-      part('why', ...['mean', 'sink', 'causal'].map((name) => el('p', {}, words.why[name])), this.experiment.root),
-      part('off', this.heads),
-      part('word', this.first),
-      part('length', this.length))
+    this.sheet = stylesheet(CSS)
+    this.root = el('div', { class: 'body prefill' }, this.sheet, this.run.line,
+      part(words, 'pass', this.pass),
+      part(words, 'map', el('p', {}, words.map.lead), this.looks),
+      part(words, 'why', ...['mean', 'sink', 'causal'].map((name) => el('p', {}, words.why[name])), this.experiment.root),
+      part(words, 'off', this.heads),
+      part(words, 'word', this.first),
+      part(words, 'length', this.length))
   }
 
   close() {
@@ -66,70 +59,26 @@ class Prefill {
   }
 
   async start() {
-    await this.styled
-    await new Promise((resolve) => {
-      this.station.follow(async (events) => {
-        await this.take(events)
-        resolve()
-      }, (state) => {
-        if (state === 'live') return
-        this.say(state, this.words.state[state])
-        resolve()
-      })
-    })
+    await this.sheet.loaded
+    await this.run.start()
   }
 
-  say(state, ...content) {
-    this.state.dataset.state = state
-    this.state.replaceChildren(...content)
-  }
-
-  async take(events) {
-    const { words } = this
+  take(events) {
     for (const event of events) {
-      this.events.push(event)
-      if (event.type === 'queued') this.say('waiting', fill(words.state.queued, { n: event.ahead }))
       if (event.type === 'started') {
-        this.passed = new Pass({ words, started: event, recorded: this.station.recorded })
+        this.passed = new Pass({ words: this.words, started: event, recorded: this.station.recorded })
         this.pass.replaceChildren(this.passed.root)
-        this.say('running', words.state.running)
       }
       if (event.type === 'layer' || event.type === 'prefilled') this.passed?.take(event)
     }
     this.passed?.draw()
-    if (events.at(-1).type === 'finished') await this.over(events.at(-1))
   }
 
-  async over(finished) {
-    this.summary = await this.api.json().catch(() => null)
-    if (this.closed) return
-    const chose = this.events.filter((event) => event.type === 'chose')
-    this.ending(finished, chose.length > 0)
-    if (chose.length) this.lay(this.events.find((event) => event.type === 'started'), chose)
-  }
-
-  /** How the run ended, and what is left of it. */
-  ending({ reason, code, values }, read) {
-    const { words, summary } = this
-    if (reason === 'error' || reason === 'out_of_memory') {
-      const why = fill(this.options.errors[code] ?? '', Object.fromEntries(values ?? []))
-      return this.say('failed', fill(words.state.failed, { why }))
-    }
-    const stopped = reason === 'stopped' || reason === 'timeout'
-    if (!read) return this.say('stopped', words.state.stopped_early)
-    const left = fill(words.state[summary?.kept ? 'kept' : summary?.recorded ? 'recorded' : 'saved'], { title: summary?.title ?? '' })
-    const again = button(words.state.again, () => this.again(), { class: 'pill main', 'data-do': 'again' })
-    this.say(stopped ? 'stopped' : 'finished', stopped ? `${words.state.stopped} ` : '', left, ...(summary?.kept ? [] : [' ', again]))
-  }
-
-  /** The same paper once more, here: its notes are kept, so every row can be looked at. */
-  async again({ fork, ...settings } = this.events.find((event) => event.type === 'started').settings) {
-    try {
-      const { id } = await this.station.ask('runs', { ...settings, owner: owner(), keep: true })
-      this.options.onRun(id)
-    } catch (problem) {
-      this.state.append(' ', problem.message)
-    }
+  over(finished) {
+    const { started, events } = this.run
+    const chose = events.filter((event) => event.type === 'chose')
+    this.run.ending(finished, chose.length > 0)
+    if (chose.length) this.lay(started, chose)
   }
 
   /** The run is over: its map, its words, its heads. */
@@ -165,18 +114,19 @@ class Prefill {
 
   /** What can be tried with this very paper: heads switched off, and its beginnings read. */
   more(started, ttft) {
-    const { words, desk, options, summary } = this
+    const { words, desk, options } = this
+    const { summary, events } = this.run
     const { base = '', lang, errors, run, scene, examples } = options
     const recorded = Boolean(summary?.recorded)
     const common = { words, scene, base, lang, errors, run, recorded, settings: started.settings }
     this.off = new Off({
-      ...common, facts: started.facts, events: this.events, choice: desk.choice, ranking: this.ranking, onPage: (page) => options.onPage(page),
+      ...common, facts: started.facts, events, choice: desk.choice, ranking: this.ranking, onPage: (page) => options.onPage(page),
     })
     this.heads.replaceChildren(this.off.root)
     const long = examples.find((example) => example.id === 'long-paper')?.settings
     this.lengths = new Lengths({
       ...common, api: this.api, prompt: desk.prompt, ttft: recorded || !started.prompt.length ? null : ttft,
-      onLong: long && long.prompt !== started.settings.prompt ? () => this.again(long) : null,
+      onLong: long && long.prompt !== started.settings.prompt ? () => this.run.again(long) : null,
     })
     this.length.replaceChildren(this.lengths.root)
     this.parts.push(this.off, this.lengths)
@@ -188,7 +138,7 @@ class Prefill {
     const example = examples.flatMap((one) => [one, ...one.variants]).find((one) => one.settings.prompt === settings.prompt)
     const asked = Number.isInteger(moment?.layer) ? moment : null
     const lens = example?.settings.mode === settings.mode ? example.lens : null
-    const { layer, head } = asked ?? lens ?? this.summary?.lens ?? { layer: facts.layers >> 1, head: null }
+    const { layer, head } = asked ?? lens ?? this.run.summary?.lens ?? { layer: facts.layers >> 1, head: null }
     const place = (word) => prompt.findIndex((token) => token.text.trim() === word)
     const pair = example?.look ? { row: place(example.look.from), column: place(example.look.to) } : {}
     return { layer, head, ...(pair.row > pair.column && pair.column >= 0 ? pair : {}) }

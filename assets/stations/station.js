@@ -4,6 +4,8 @@
  * `mountStation(element, options, build)` → {update(options), destroy()}, mounted as the scene is (../scene/mount.js).
  * `build(station)` gives {root, start(), close(), kept()?, update(options)?}; what `kept` tells is handed to the next
  * build as `options.kept`, so that a change of language loses nothing that was typed.
+ *
+ * A station with a sheet of its own puts `stylesheet(href)` into its root and waits for `loaded`; `part` is a section.
  */
 import { owner } from '../scene/compose.js'
 import { el, fill } from '../scene/dom.js'
@@ -122,11 +124,22 @@ function loadSheet(element) {
   const home = root instanceof ShadowRoot ? root : document.head
   const present = home.querySelector('link[data-exam-stations]')
   if (present) return present.loaded
-  const link = el('link', { rel: 'stylesheet', href: new URL('station.css', import.meta.url).href, 'data-exam-stations': true })
+  const link = stylesheet(new URL('station.css', import.meta.url).href)
+  link.dataset.examStations = true
+  home.append(link)
+  return link.loaded
+}
+
+/** A link to a sheet; its `loaded` is kept once it is there, or cannot be had. */
+export function stylesheet(href) {
+  const link = el('link', { rel: 'stylesheet', href })
   link.loaded = new Promise((resolve) => {
     link.onload = resolve
     link.onerror = resolve
   })
-  home.append(link)
-  return link.loaded
+  return link
 }
+
+/** One of a station's sheets of paper: `words[name]` has its title. */
+export const part = (words, name, ...children) =>
+  el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name].title)), ...children)

@@ -1,20 +1,17 @@
 /**
  * Why two stages: the run on show, prefill beside decode; both under this machine's roofline; where their seconds go;
  * and the race of the same question with and without the notes.
- *
- * [data-state] is waiting, running, finished, stopped, failed, lost or refused.
  */
-import { owner } from '../scene/compose.js'
-import { button, el, fill, setText, tag } from '../scene/dom.js'
+import { el, fill, setText, tag } from '../scene/dom.js'
 import { number } from '../scene/text.js'
-import { RunApi } from './api.js'
 import { Breakdown } from './breakdown.js'
 import { Comparison } from './comparison.js'
+import { Followed } from './followed.js'
 import { Measuring } from './measuring.js'
 import { Race } from './race.js'
 import { Roofline } from './roofline.js'
 import { batchesOf, joined, peaksOf, roof, sameMachine, si, stagesOf } from './stages_data.js'
-import { mountStation } from './station.js'
+import { mountStation, part, stylesheet } from './station.js'
 
 const CSS = new URL('two_stages.css', import.meta.url).href
 
@@ -27,10 +24,8 @@ class TwoStages {
     this.station = station
     this.options = station.options
     this.words = station.words
-    this.events = []
     const { words, options } = this
-    this.api = new RunApi(options.base ?? '', options.run, options.lang)
-    this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, words.state.waiting)
+    this.run = new Followed(station, { over: (finished) => this.over(finished), again: true })
     this.desk = { words, scene: options.scene, errors: options.errors, base: options.base ?? '', lang: options.lang, unreachable: words.unreachable }
     this.comparison = new Comparison(this.desk)
     this.roofline = new Roofline(words)
@@ -41,15 +36,13 @@ class TwoStages {
     this.peaks = this.measuring('peaks', 'peak')
     this.batches = this.measuring('batches', 'batch')
     this.parts = this.measuring('parts', 'parts')
-    this.sheet = el('link', { rel: 'stylesheet', href: CSS })
-    this.styled = new Promise((resolve) => { this.sheet.onload = this.sheet.onerror = resolve })
-    const part = (name, ...children) => el('section', { class: 'sheet', 'data-part': name },
-      el('header', {}, el('h2', {}, words[name].title)), el('p', {}, words[name].lead), ...children)
-    this.root = el('div', { class: 'body stages' }, this.sheet, this.state,
-      part('table', this.comparison.root),
-      part('roofline', el('div', { class: 'row measures' }, this.peaks.root, this.batches.root), this.roofline.root, this.slider.root, this.machine),
-      part('parts', this.parts.root, this.breakdown.root),
-      part('race', this.race.root))
+    this.sheet = stylesheet(CSS)
+    const led = (name, ...children) => part(words, name, el('p', {}, words[name].lead), ...children)
+    this.root = el('div', { class: 'body stages' }, this.sheet, this.run.line,
+      led('table', this.comparison.root),
+      led('roofline', el('div', { class: 'row measures' }, this.peaks.root, this.batches.root), this.roofline.root, this.slider.root, this.machine),
+      led('parts', this.parts.root, this.breakdown.root),
+      led('race', this.race.root))
   }
 
   measuring(name, label) {
@@ -58,19 +51,10 @@ class TwoStages {
   }
 
   async start() {
-    await this.styled
+    await this.sheet.loaded
     this.resize = () => [this.roofline, this.race.clocks, this.race.work].forEach((plot) => plot.draw())
     addEventListener('resize', this.resize)
-    await new Promise((resolve) => {
-      this.station.follow(async (events) => {
-        await this.take(events)
-        resolve()
-      }, (state) => {
-        if (state === 'live') return
-        this.say(state, this.words.state[state])
-        resolve()
-      })
-    })
+    await this.run.start()
   }
 
   close() {
@@ -80,54 +64,18 @@ class TwoStages {
     this.race.close()
   }
 
-  say(state, ...content) {
-    this.state.dataset.state = state
-    this.state.replaceChildren(...content)
-  }
-
-  async take(events) {
-    this.events.push(...events)
-    for (const event of events) {
-      if (event.type === 'queued') this.say('waiting', fill(this.words.state.queued, { n: event.ahead }))
-      if (event.type === 'started') this.say('running', this.words.state.running)
-    }
-    if (events.at(-1).type === 'finished') await this.over(events.at(-1))
-  }
-
   async over(finished) {
-    this.started = this.events.find((event) => event.type === 'started')
-    this.summary = await this.api.json().catch(() => null)
-    this.ending(finished)
-    if (!this.started) return
+    const { started, events, api } = this.run
+    this.run.ending(finished, events.some((event) => event.type === 'chose'))
+    if (!started) return
+    this.started = started
     try {
-      this.costs = await this.api.json('/costs')
+      this.costs = await api.json('/costs')
     } catch (problem) {
       return setText(this.machine, this.station.sentence(problem))
     }
     await this.look()
-    this.race.ready(this.started.settings, this.costs.race)
-  }
-
-  ending({ reason, code, values }) {
-    const { words, summary } = this
-    if (reason === 'error' || reason === 'out_of_memory') {
-      return this.say('failed', fill(words.state.failed, { why: fill(this.options.errors[code] ?? '', Object.fromEntries(values ?? [])) }))
-    }
-    const stopped = reason === 'stopped' || reason === 'timeout'
-    if (!this.events.some((event) => event.type === 'chose')) return this.say('stopped', words.state.stopped_early)
-    const told = fill(words.state[summary?.recorded ? 'recorded' : 'own'], { title: summary?.title ?? '' })
-    const again = summary?.kept ? '' : button(words.state.again, () => this.again(), { class: 'pill main', 'data-do': 'again' })
-    this.say(stopped ? 'stopped' : 'finished', stopped ? `${words.state.stopped} ` : '', told, ' ', again)
-  }
-
-  /** The same paper once more, here: then its points stand under this machine's roofs. */
-  async again() {
-    try {
-      const { id } = await this.station.ask('runs', { ...this.started.settings, fork: null, owner: owner(), keep: true })
-      this.options.onRun(id)
-    } catch (problem) {
-      this.state.append(' ', problem.message)
-    }
+    this.race.ready(started.settings, this.costs.race)
   }
 
   /** What is kept of this machine, if its model is loaded. */
@@ -152,7 +100,8 @@ class TwoStages {
   }
 
   draw() {
-    const { measures, costs, here, events, summary, words } = this
+    const { measures, costs, here, words } = this
+    const { events, summary } = this.run
     this.stages = stagesOf(events, costs)
     const peaks = measures ? peaksOf(measures) : null
     const fitting = here ? peaks : null

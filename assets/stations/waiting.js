@@ -1,17 +1,15 @@
 /**
  * Waiting: how long the first word takes and how fast the words then come, on this machine, against the length of the
  * paper; what that makes of a day's work; and what it feels like.
- *
- * [data-state] tells of the run on show: waiting, running, finished, stopped, failed, lost or refused.
  */
 import { el, fill, setText, tag } from '../scene/dom.js'
 import { number } from '../scene/text.js'
-import { RunApi } from './api.js'
 import { Curves } from './curves.js'
 import { Feel } from './feel.js'
+import { Followed } from './followed.js'
 import { Scenarios } from './scenarios.js'
-import { joined, sameMachine } from './stages_data.js'
-import { mountStation } from './station.js'
+import { sameMachine } from './stages_data.js'
+import { mountStation, part, stylesheet } from './station.js'
 import { at, Sweep, waitsOf } from './sweep.js'
 
 const CSS = new URL('two_stages.css', import.meta.url).href
@@ -28,10 +26,8 @@ class Waiting {
     this.station = station
     this.options = station.options
     this.words = station.words
-    this.events = []
     const { words, options } = this
-    this.api = new RunApi(options.base ?? '', options.run, options.lang)
-    this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, words.state.waiting)
+    this.run = new Followed(station, { over: (finished) => this.over(finished) })
     this.desk = { words, scene: options.scene, errors: options.errors, base: options.base ?? '', lang: options.lang, unreachable: words.unreachable }
     this.sweep = new Sweep({ ...this.desk, text: options.text, onKept: () => this.look() })
     this.machine = el('p', { class: 'hint', 'data-machine': '' })
@@ -41,23 +37,21 @@ class Waiting {
     this.table = el('details', {}, el('summary', {}, words.curves.figures), el('div', { class: 'wide' }, el('table', { 'data-waits': '' })))
     this.scenarios = new Scenarios(this.desk)
     this.feel = new Feel(this.desk)
-    this.sheet = el('link', { rel: 'stylesheet', href: CSS })
-    this.styled = new Promise((resolve) => { this.sheet.onload = this.sheet.onerror = resolve })
-    const part = (name, ...children) => el('section', { class: 'sheet', 'data-part': name },
-      el('header', {}, el('h2', {}, words[name].title)), el('p', {}, words[name].lead), ...children)
+    this.sheet = stylesheet(CSS)
+    const led = (name, ...children) => part(words, name, el('p', {}, words[name].lead), ...children)
     const side = (name) => el('div', {}, el('h3', {}, words.curves[name], ' ', tag(options.scene, 'measured')), this.charts[name].root, this.fits[name])
-    this.root = el('div', { class: 'body stages waiting' }, this.sheet, this.state,
-      part('curves', this.sweep.root, this.machine, el('div', { class: 'two' }, side('ttft'), side('tpot')), el('p', { class: 'hint' }, words.curves.bands), this.table),
-      part('scenarios', this.scenarios.root),
-      part('feel', this.feel.root))
+    this.root = el('div', { class: 'body stages waiting' }, this.sheet, this.run.line,
+      led('curves', this.sweep.root, this.machine, el('div', { class: 'two' }, side('ttft'), side('tpot')), el('p', { class: 'hint' }, words.curves.bands), this.table),
+      led('scenarios', this.scenarios.root),
+      led('feel', this.feel.root))
   }
 
   async start() {
-    await this.styled
+    await this.sheet.loaded
     this.resize = () => Object.values(this.charts).forEach((chart) => chart.draw())
     addEventListener('resize', this.resize)
     await this.look()
-    this.station.follow((events) => this.take(events), (state) => state !== 'live' && this.say(state, this.words.state[state]))
+    this.run.start() // the page is ready without it
   }
 
   close() {
@@ -67,35 +61,17 @@ class Waiting {
     this.feel.close()
   }
 
-  say(state, text) {
-    this.state.dataset.state = state
-    setText(this.state, text)
-  }
-
   /** The run on show made somebody wait, too: what its own trace says of that. */
-  async take(events) {
-    this.events.push(...events)
+  over(finished) {
     const { words } = this
-    for (const event of events) {
-      if (event.type === 'queued') this.say('waiting', fill(words.state.queued, { n: event.ahead }))
-      if (event.type === 'started') this.say('running', words.state.running)
-    }
-    const finished = this.events.at(-1)
-    if (finished.type !== 'finished') return
-    this.started = this.events.find((event) => event.type === 'started')
-    const chose = this.events.filter((event) => event.type === 'chose')
-    if (finished.reason === 'error' || finished.reason === 'out_of_memory') {
-      return this.say('failed', fill(words.state.failed, { why: fill(this.options.errors[finished.code] ?? '', Object.fromEntries(finished.values ?? [])) }))
-    }
-    if (!chose.length) return this.say('stopped', words.state.stopped_early)
-    this.own = { tokens: this.started.prompt.length, ttft: chose[0].at, tpot: chose.length > 1 ? (chose.at(-1).at - chose[0].at) / (chose.length - 1) : null }
-    const summary = await this.api.json().catch(() => null)
-    const told = fill(words.state[summary?.recorded ? 'recorded' : 'own'], {
-      title: summary?.title ?? '', n: this.own.tokens, ttft: number(1000 * this.own.ttft, 0), tpot: this.own.tpot === null ? words.none : `${number(1000 * this.own.tpot, 0)} ms`,
-    })
-    Object.assign(this.state.dataset, { ttft: this.own.ttft, tpot: this.own.tpot ?? '' })
-    const stopped = finished.reason === 'stopped' || finished.reason === 'timeout'
-    this.say(stopped ? 'stopped' : 'finished', joined([stopped && words.state.stopped, told]))
+    const { started, events, line } = this.run
+    const chose = events.filter((event) => event.type === 'chose')
+    if (!chose.length) return this.run.ending(finished, false)
+    const [ttft, tpot] = [chose[0].at, chose.length > 1 ? (chose.at(-1).at - chose[0].at) / (chose.length - 1) : null]
+    this.started = started
+    this.own = { tokens: started.prompt.length, ttft, tpot }
+    Object.assign(line.dataset, { ttft, tpot: tpot ?? '' })
+    this.run.ending(finished, true, { n: started.prompt.length, ttft: number(1000 * ttft, 0), tpot: tpot === null ? words.none : `${number(1000 * tpot, 0)} ms` })
     this.draw()
   }
 

@@ -1,8 +1,13 @@
-"""The stations' pages as a test sees them: what stands in them, read as text, and the tokenizers' own word."""
+"""The stations' pages as a test sees them: what stands in them, read as text, the runs they are opened with, and the
+tokenizers' own word."""
 
 from __future__ import annotations
 
 import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,9 +15,16 @@ from playwright.sync_api import Locator, Page
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from engine import weights
+from tests.e2e.conftest import App
 
 LONG = 60_000
 """Milliseconds a whole exam may take on a slow machine. Only a failure waits so long."""
+
+PATIENT = 240_000
+"""Milliseconds that measuring a few pieces, or two long exams, may take on a busy machine."""
+
+SHARED = 4
+"""So many tests may look at one run: it is let go by the engine after thirty-two others."""
 
 GEMMA = "gemma-3-270m"
 
@@ -52,6 +64,84 @@ class Cut:
         wanted = text.encode().hex(" ").upper()
         held = "d.tokens && JSON.parse(d.tokens).map((t) => t.bytes).join(' ')"
         until(self.page, f"[data-cut={self.name}]", f"{held}.includes({json.dumps(wanted)})")
+
+
+_sat: dict[str, tuple[str, int]] = {}
+
+
+def begin(app: App, **settings: Any) -> str:
+    """A run that goes on by itself and is kept."""
+    return str(app.ask("/api/runs", {**settings, "keep": True})["id"])
+
+
+def over(app: App, run: str) -> str:
+    """Wait until a run has ended."""
+    end = time.monotonic() + 2 * LONG / 1000
+    while app.ask(f"/api/runs/{run}")["state"] != "finished":
+        assert time.monotonic() < end, "the run did not end"
+        time.sleep(0.05)
+    return run
+
+
+def sit(app: App, **settings: Any) -> str:
+    """A run from start to end, kept by the engine. Tests that only look at it get the same one, `SHARED` at most."""
+    key = json.dumps([app.address, settings], sort_keys=True)
+    run, uses = _sat.get(key, ("", SHARED))
+    if uses < SHARED and app.ask(f"/api/runs/{run}")["kept"]:
+        _sat[key] = (run, uses + 1)
+        return run
+    run = over(app, begin(app, **settings))
+    _sat[key] = (run, 1)
+    return run
+
+
+def measured(app: App, lab: str, *pieces: str) -> dict[str, Any]:
+    """What the API tells of a lab once these pieces are measured; what is there already is not measured again."""
+    told = app.ask(f"/api/labs/{lab}")
+    end = time.monotonic() + PATIENT / 1000
+    for piece in pieces:
+        while piece not in told["results"]:
+            assert time.monotonic() < end, f"{piece} could not be measured"
+            _measure(app, {"kind": "lab", "lab": lab, "piece": piece, "model": told["model"]})
+            told = app.ask(f"/api/labs/{lab}")
+    return told
+
+
+def _measure(app: App, asked: dict[str, str]) -> None:
+    """One piece; where the engine has other work, a little time is waited instead."""
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{app.address}/api/measures", json.dumps(asked).encode(), headers)
+    try:
+        urllib.request.urlopen(request, timeout=PATIENT / 1000).close()
+    except urllib.error.HTTPError as refusal:
+        assert json.load(refusal)["error"]["code"] in ("measuring", "others_at_work")
+        time.sleep(0.5)
+
+
+def at(visit: Callable[..., Page], app: App, name: str, query: str = "", **options: Any) -> Page:
+    """A station's page, once it is ready."""
+    page = visit(f"{app.address}/{name}?{query}", **options)
+    page.wait_for_selector(".station[data-ready=true]", timeout=LONG)
+    return page
+
+
+def data(page: Page, selector: str) -> dict[str, str]:
+    """The data attributes of the first such element."""
+    found: dict[str, str] = page.locator(selector).first.evaluate("(e) => ({...e.dataset})")
+    return found
+
+
+def resize(page: Page, width: int, height: int) -> None:
+    """Another window, once the page is drawn in it."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.wait_for_function(f"() => innerWidth === {width}")
+    page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+
+def fits_a_phone(page: Page, inside: str = ".station") -> None:
+    """On a screen 390 pixels wide nothing runs off the page."""
+    resize(page, 390, 844)
+    assert page.locator(inside).evaluate("(e) => e.scrollWidth - e.clientWidth") <= 1
 
 
 def until(page: Page, selector: str, condition: str) -> None:

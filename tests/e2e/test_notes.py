@@ -14,18 +14,16 @@ from playwright.sync_api import Page, Route, expect
 from engine.trace import norm_of
 from engine.words import say
 from tests.e2e.conftest import App, free_port, home_of
-from tests.e2e.stations import LONG, until
-from tests.e2e.test_prefill import begin, data, sit
+from tests.e2e.stations import LONG, begin, data, sit, until
+from tests.e2e.stations import at as station
 
 Visit = Callable[..., Page]
 CAT = {"prompt": "Anna's cat is called Luna. What is the name of Anna's cat?", "max_new_tokens": 12}
 BYTES, NOTE, CELL, PROOF = "[data-bytes]", "[data-note]", "[data-cell]", "[data-proof]"
 
 
-def at(visit: Visit, app: App, run: str, query: str = "", **options: Any) -> Page:
-    page = visit(f"{app.address}/notes?run={run}{query}", **options)
-    page.wait_for_selector("[data-ready=true]", timeout=LONG)
-    return page
+def at(visit: Visit, app: App, run: str, query: str = "") -> Page:
+    return station(visit, app, "notes", f"run={run}{query}")
 
 
 def numbers(app: App, run: str, layer: int, head: int, kind: str) -> np.ndarray[Any, Any]:
@@ -345,13 +343,12 @@ def test_another_paper_is_really_sat_and_followed(app: App, visit: Visit) -> Non
     assert after == kv_of(app.lines(run))[-1]["bytes"] < before
 
 
-@pytest.mark.parametrize(("query", "code"), [("&layer=999", "no_layer"), ("&layer=3&head=99", "no_head")])
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_a_layer_or_head_that_is_not_there_is_a_sentence(
-    app: App, visit: Visit, query: str, code: str, lang: str
-) -> None:
-    page = at(visit, app, sit(app, **CAT), f"{query}&lang={lang}")
-    trouble = page.locator(f".trouble[data-code={code}]")
+def test_a_layer_or_head_that_is_not_there_is_a_sentence(app: App, visit: Visit, lang: str) -> None:
+    page = at(visit, app, sit(app, **CAT), f"&lang={lang}&layer=999")
+    expect(page.locator(".trouble[data-code=no_layer]")).to_be_visible()
+    page.goto(page.url.replace("layer=999", "layer=3&head=99"))
+    trouble = page.locator(".trouble[data-code=no_head]")
     expect(trouble).to_be_visible()
     page.locator("[data-choose=layer]").select_option(index=16)
     expect(trouble).to_be_hidden()

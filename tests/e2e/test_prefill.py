@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import time
 import urllib.request
 from collections.abc import Callable
 from typing import Any
@@ -13,27 +12,14 @@ from playwright.sync_api import Page, expect
 
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, until
+from tests.e2e.stations import LONG, begin, data, over, sit, until
+from tests.e2e.stations import at as station
 from views import lessons
 
 Visit = Callable[..., Page]
 ORANGE = {"prompt": "The orange fell off the table because it was too round.", "mode": "raw", "max_new_tokens": 8}
 TOLD = "[data-attention]"
 BITS = 1 / 255
-
-
-def begin(app: App, **settings: Any) -> str:
-    return str(app.ask("/api/runs", {**settings, "keep": True})["id"])
-
-
-def sit(app: App, **settings: Any) -> str:
-    """A run from start to end."""
-    run = begin(app, **settings)
-    end = time.monotonic() + 120
-    while app.ask(f"/api/runs/{run}")["state"] != "finished":
-        assert time.monotonic() < end, "the run did not end"
-        time.sleep(0.1)
-    return run
 
 
 def row_of(app: App, run: str, layer: int, head: int, row: int) -> list[float]:
@@ -44,14 +30,7 @@ def row_of(app: App, run: str, layer: int, head: int, row: int) -> list[float]:
 
 
 def at(visit: Visit, app: App, run: str, query: str = "") -> Page:
-    page = visit(f"{app.address}/prefill?run={run}{query}")
-    page.wait_for_selector("[data-ready=true]", timeout=LONG)
-    return page
-
-
-def data(page: Page, selector: str = TOLD) -> dict[str, str]:
-    found: dict[str, str] = page.locator(selector).first.evaluate("(e) => ({...e.dataset})")
-    return found
+    return station(visit, app, "prefill", f"run={run}{query}")
 
 
 def drawn(page: Page, layer: int, head: int | str) -> None:
@@ -89,7 +68,7 @@ def test_the_head_that_joins_it_and_the_orange_is_found_and_drawn(app: App, visi
     page = at(visit, app, run, f"&lang={lang}")
     drawn(page, 16, 3)
     assert data(page, "[data-state]")["state"] == "finished"
-    told, weights = data(page), row_of(app, run, 16, 3, 7)
+    told, weights = data(page, TOLD), row_of(app, run, 16, 3, 7)
     assert (told["row"], told["column"], told["source"], told["first"]) == ("7", "1", "computed", "0")
     assert float(told["weight"]) == pytest.approx(weights[1], abs=BITS)
     assert weights[1] == pytest.approx(0.73, abs=0.01)
@@ -102,7 +81,7 @@ def test_the_head_that_joins_it_and_the_orange_is_found_and_drawn(app: App, visi
     second = page.locator(".pair .ranking button").nth(1)
     second.click()
     drawn(page, 13, 8)
-    assert float(data(page)["weight"]) == pytest.approx(row_of(app, run, 13, 8, 7)[1], abs=BITS)
+    assert float(data(page, TOLD)["weight"]) == pytest.approx(row_of(app, run, 13, 8, 7)[1], abs=BITS)
     assert "layer=13" in page.url and "head=8" in page.url
 
 
@@ -145,7 +124,7 @@ def test_another_head_runs_neither_model_nor_page(app: App, visit: Visit) -> Non
     page.locator("[data-choose=hide_sink]").uncheck()
     assert sent == []
     assert {url.split("/")[-1].split("?")[0] for url in asked} == {"map", "attention"}
-    assert data(page)["stretch"] == "true" and data(page)["sink"] == "true"
+    assert data(page, TOLD)["stretch"] == "true" and data(page, TOLD)["sink"] == "true"
 
 
 def test_stretching_divides_a_row_by_its_largest_weight(app: App, visit: Visit) -> None:
@@ -164,7 +143,7 @@ def test_repeated_words_have_rows_and_numbers_of_their_own(app: App, visit: Visi
     run = sit(app, prompt="the cat the", mode="raw", max_new_tokens=1)
     page = at(visit, app, run)
     until(page, TOLD, "d.rows")
-    told = data(page)
+    told = data(page, TOLD)
     assert (told["rows"], told["columns"], told["ticks"]) == ("3", "3", "1 2 3")
     assert [page.locator(f"[data-position='{place}']").inner_text() for place in range(3)] == ["the", "cat", "the"]
 
@@ -173,11 +152,11 @@ def test_a_paper_of_4096_tokens_is_seen_whole_and_from_near(app: App, visit: Vis
     run = sit(app, prompt="The cat sat. " * 1023 + "The cat sat.", mode="raw", max_new_tokens=1)
     page = at(visit, app, run, "&layer=16&head=3")
     drawn(page, 16, 3)
-    told = data(page)
+    told = data(page, TOLD)
     assert (told["rows"], told["columns"], told["cells"]) == ("4096", "4096", "4096")
     for _ in range(10):
         page.locator("[data-do=nearer]").click()
-    near = data(page)
+    near = data(page, TOLD)
     assert float(near["cells"]) == 6
     row = int(float(near["y"])) + 3
     weights = row_of(app, run, 16, 3, row)
@@ -186,7 +165,7 @@ def test_a_paper_of_4096_tokens_is_seen_whole_and_from_near(app: App, visit: Vis
     for column in columns:
         assert painted(page, row, column) == pytest.approx(weights[column], abs=3 * BITS)
     page.locator("[data-do=fit]").click()
-    assert data(page)["cells"] == "4096"
+    assert data(page, TOLD)["cells"] == "4096"
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -241,7 +220,7 @@ def test_all_heads_in_small_are_drawn_and_lead_to_the_large_one(app: App, visit:
 def test_a_recording_shows_what_it_holds_and_says_what_it_does_not(app: App, visit: Visit, lang: str) -> None:
     page = at(visit, app, "open-book", f"&lang={lang}&layer=16&head=3")
     drawn(page, 16, 3)
-    told = data(page)
+    told = data(page, TOLD)
     started = next(event for event in app.lines("open-book") if event["type"] == "started")
     first = len(started["prompt"]) - 1
     assert (told["source"], told["first"], told["row"]) == ("recorded", str(first), str(first))
@@ -257,13 +236,14 @@ def test_a_recording_shows_what_it_holds_and_says_what_it_does_not(app: App, vis
     page.locator("[data-do=again]").click()
     page.wait_for_url(lambda url: "run=" in url and "run=open-book" not in url)
     until(page, TOLD, "d.source === 'computed'")
-    assert data(page)["first"] == "0"
+    assert data(page, TOLD)["first"] == "0"
 
 
-@pytest.mark.parametrize(("query", "code"), [("&layer=999", "no_layer"), ("&layer=3&head=99", "no_head")])
-def test_a_layer_or_head_that_is_not_there_is_a_sentence(app: App, visit: Visit, query: str, code: str) -> None:
-    page = at(visit, app, sit(app, **ORANGE), query)
-    trouble = page.locator(f".trouble[data-code={code}]")
+def test_a_layer_or_head_that_is_not_there_is_a_sentence(app: App, visit: Visit) -> None:
+    page = at(visit, app, sit(app, **ORANGE), "&layer=999")
+    expect(page.locator(".trouble[data-code=no_layer]")).to_be_visible()
+    page.goto(page.url.replace("layer=999", "layer=3&head=99"))
+    trouble = page.locator(".trouble[data-code=no_head]")
     expect(trouble).to_be_visible()
     page.locator("[data-choose=layer]").select_option(index=16)
     page.locator("[data-choose=head]").select_option(index=4)
@@ -336,7 +316,7 @@ def test_a_recorded_paper_is_first_sat_here_with_all_heads(app: App, visit: Visi
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_wait_for_a_paper_of_any_length_is_really_measured(app: App, visit: Visit, lang: str) -> None:
-    run = sit(app, **ANNA)
+    run = over(app, begin(app, **ANNA))  # of its own: nothing of it has been measured yet
     replies: list[Any] = []
     page = at(visit, app, run, f"&lang={lang}")
     page.on("response", lambda reply: replies.append(reply) if "/beginning?" in reply.url else None)

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, until
-from tests.e2e.test_prefill import begin, sit
+from tests.e2e.stations import LONG, begin, fits_a_phone, sit, until
+from tests.e2e.stations import at as station
 
 Visit = Callable[..., Page]
 PAPER = {"prompt": "Anna's cat is called Luna. What is the name of Anna's cat?", "max_new_tokens": 12}
 
 
-def at(visit: Visit, app: App, run: str, query: str = "", **options: Any) -> Page:
-    page = visit(f"{app.address}/two_stages?run={run}{query}", **options)
-    page.wait_for_selector("[data-ready=true]", timeout=LONG)
-    return page
+def at(visit: Visit, app: App, run: str, query: str = "") -> Page:
+    return station(visit, app, "two_stages", f"run={run}{query}")
 
 
 def cell(page: Page, name: str) -> float:
@@ -84,6 +81,7 @@ def test_the_machine_is_measured_and_the_points_stand_under_its_roof(app: App, v
     assert shapes.count() > 30, "the chart is drawn"
     reloaded = at(visit, app, run)
     assert points(reloaded) == stand, "what was measured is kept"
+    fits_a_phone(reloaded)
 
 
 def test_the_points_are_read_by_keyboard_and_pointer_and_the_slider_walks_prefill(app: App, visit: Visit) -> None:
@@ -198,10 +196,3 @@ def test_a_run_without_notes_says_so_in_the_exam_room_and_here(app: App, visit: 
     page = at(visit, app, run, f"&lang={lang}")
     expect(page.get_by_text(say("two_stages.table.no_notes", lang))).to_be_visible()
     assert page.locator("[data-cell='input.decode']").count() == 0
-
-
-def test_on_a_phone_nothing_runs_off_the_page(app: App, visit: Visit) -> None:
-    page = at(visit, app, sit(app, **PAPER), width=390, height=844)
-    until(page, "[data-state]", "d.state === 'finished'")
-    wide = page.locator(".station").evaluate("(e) => e.scrollWidth - e.clientWidth")
-    assert wide <= 1

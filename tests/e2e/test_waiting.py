@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, until
-from tests.e2e.test_prefill import begin, sit
+from tests.e2e.stations import LONG, begin, fits_a_phone, sit, until
+from tests.e2e.stations import at as station
 
 Visit = Callable[..., Page]
 SWEEP = 4 * LONG
 """Milliseconds for a handful of runs on a slow machine. Only a failure waits so long."""
 
 
-def at(visit: Visit, app: App, query: str = "", **options: Any) -> Page:
-    page = visit(f"{app.address}/waiting{query}", **options)
-    page.wait_for_selector("[data-ready=true]", timeout=LONG)
-    return page
+def at(visit: Visit, app: App, query: str = "") -> Page:
+    return station(visit, app, "waiting", query)
 
 
 def drawn(page: Page, name: str) -> list[list[float]]:
@@ -69,11 +66,12 @@ def test_papers_are_sat_and_their_own_times_are_kept_drawn_and_exported(app: App
         assert float(row["typing"]) == pytest.approx((answer - 1) * max(0, tpot))
     page.locator("[data-own=paper]").fill("20000")
     expect(page.locator("[data-scenario=own]")).to_contain_text("8,192")
+    fits_a_phone(page)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_sweep_can_be_stopped_in_the_middle_of_a_paper(app: App, visit: Visit, lang: str) -> None:
-    page = at(visit, app, f"?lang={lang}")
+    page = at(visit, app, f"lang={lang}")
     before = len(app.ask("/api/measures")["results"])
     page.locator("[data-choose=most]").select_option("4096")
     page.locator("[data-do=sweep]").click()
@@ -87,7 +85,7 @@ def test_the_sweep_can_be_stopped_in_the_middle_of_a_paper(app: App, visit: Visi
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_two_sheets_type_each_at_its_own_pace(app: App, visit: Visit, lang: str) -> None:
-    page = at(visit, app, f"?lang={lang}")
+    page = at(visit, app, f"lang={lang}")
     for pane, (ttft, tpot) in enumerate(((0, 5), (10, 500))):
         page.locator(f"[data-feel=ttft-{pane}]").fill(str(ttft))
         page.locator(f"[data-feel=tpot-{pane}]").fill(str(tpot))
@@ -103,22 +101,16 @@ def test_two_sheets_type_each_at_its_own_pace(app: App, visit: Visit, lang: str)
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_run_on_show_says_how_long_it_made_one_wait(app: App, visit: Visit, lang: str) -> None:
     run = sit(app, prompt="What is the capital of France?", max_new_tokens=6)
-    page = at(visit, app, f"?run={run}&lang={lang}")
+    page = at(visit, app, f"run={run}&lang={lang}")
     until(page, "[data-state]", "d.state === 'finished'")
     summary = app.ask(f"/api/runs/{run}")
     told = page.locator("[data-state]").first.evaluate("(e) => ({...e.dataset})")
     assert float(told["ttft"]) == summary["ttft"] and float(told["tpot"]) == pytest.approx(summary["tpot"])
     going = begin(app, prompt="Tell me a very long story about a lighthouse.", max_new_tokens=512)
-    page = at(visit, app, f"?run={going}&lang={lang}")
+    page = at(visit, app, f"run={going}&lang={lang}")
     until(page, "[data-state]", "d.state === 'running'")
     app.ask(f"/api/runs/{going}/stop", {})
     until(page, "[data-state]", "d.state === 'stopped'")
     failed = begin(app, prompt="word " * 2000, notes=False, max_new_tokens=4)
-    page = at(visit, app, f"?run={failed}&lang={lang}")
+    page = at(visit, app, f"run={failed}&lang={lang}")
     until(page, "[data-state]", "d.state === 'failed'")
-
-
-def test_on_a_phone_nothing_runs_off_the_page(app: App, visit: Visit) -> None:
-    page = at(visit, app, width=390, height=844)
-    wide = page.locator(".station").evaluate("(e) => e.scrollWidth - e.clientWidth")
-    assert wide <= 1

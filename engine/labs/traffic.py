@@ -125,17 +125,18 @@ def compared(block: Block, hidden: Tensor, more: Mapping[str, Callable[[], Tenso
 
 
 def counted(work: Callable[[], object], device: torch.device) -> dict[str, int]:
-    """`{"calls": operations that Python asks for, "kernels": those in which torch computes something, each a loop over
+    """`{"calls": of Python's that compute something, "kernels": operations that they come down to, each a loop over
     numbers of its own, "allocated": bytes that were asked for}`, from a profile of `work` done once."""
     work()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
         work()
     assert watched.profiler is not None
     memory = [event for event in watched.profiler.kineto_results.events() if event.name() == "[memory]"]
-    calls = [call for event in watched.events() or [] if event.cpu_parent is None for call in _calls(event)]
+    roots = [event for event in watched.events() or [] if event.cpu_parent is None]
+    kernels = [_kernels(call, device.type) for root in roots for call in _calls(root)]
     return {
-        "calls": sum(1 for call in calls if _plain(call.name) not in BOOKKEEPING),
-        "kernels": sum(_kernels(call, device.type) for call in calls),
+        "calls": sum(1 for count in kernels if count),
+        "kernels": sum(kernels),
         "allocated": sum(max(0, event.nbytes()) for event in memory),
     }
 

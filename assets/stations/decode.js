@@ -2,19 +2,18 @@
  * Station three: one word per turn. A turn in slow motion, where it looked, how its word was chosen and what other
  * settings or another word would have made of it; what a step costs in time and bytes; why a run stops.
  *
- * [data-state] is waiting, running, finished, stopped, failed, lost or refused; [data-word-at] the chosen word, from 0.
+ * [data-word-at] is the chosen word, from 0.
  */
-import { owner } from '../scene/compose.js'
 import { button, el, fill, setText } from '../scene/dom.js'
 import { visible } from '../scene/text.js'
-import { RunApi } from './api.js'
 import { Endings } from './endings.js'
+import { Followed } from './followed.js'
 import { Fork } from './fork.js'
 import { Looks } from './looks.js'
 import { loopOf } from './loop.js'
 import { Sampling } from './sampling.js'
 import { Share } from './share.js'
-import { mountStation } from './station.js'
+import { mountStation, part, stylesheet } from './station.js'
 import { Times } from './times.js'
 import { Turn } from './turn.js'
 
@@ -28,26 +27,19 @@ class Decode {
     this.station = station
     this.options = station.options
     this.words = station.words
-    this.events = []
     this.parts = []
     this.base = this.options.base ?? ''
-    this.api = new RunApi(this.base, this.options.run, this.options.lang)
+    this.run = new Followed(station, { take: (events) => this.take(events), over: (finished) => this.over(finished), again: true })
     const { words } = this
-    this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, words.state.waiting)
     this.places = Object.fromEntries(['turn', 'sampling', 'times', 'share'].map((name) => [name, el('div')]))
     this.endings = new Endings({ words, errors: this.options.errors, base: this.base, lang: this.options.lang, endings: this.options.endings, onOpen: (run) => this.options.onRun(run) })
-    this.sheet = el('link', { rel: 'stylesheet', href: CSS })
-    this.styled = new Promise((resolve) => { this.sheet.onload = this.sheet.onerror = resolve })
-    this.sections = {}
-    const part = (name, ...children) =>
-      (this.sections[name] = el('section', { class: 'sheet', 'data-part': name, hidden: name !== 'endings' },
-        el('header', {}, el('h2', {}, words[name].title), ...(name === 'turn' ? [el('em', {}, words.word.lead)] : [])), ...children))
-    this.root = el('div', { class: 'body decode' }, this.sheet, this.state,
-      part('turn', this.places.turn),
-      part('sampling', el('p', {}, words.sampling.lead), this.places.sampling),
-      part('times', el('p', {}, words.times.lead), this.places.times),
-      part('share', el('p', {}, words.share.lead), this.places.share),
-      part('endings', el('p', {}, words.endings.lead), this.endings.root))
+    this.sheet = stylesheet(CSS)
+    const led = (name) => part(words, name, el('p', {}, words[name].lead), this.places[name])
+    this.sections = { turn: part(words, 'turn', this.places.turn), sampling: led('sampling'), times: led('times'), share: led('share') }
+    this.sections.turn.querySelector('header').append(el('em', {}, words.word.lead))
+    for (const section of Object.values(this.sections)) section.hidden = true
+    this.root = el('div', { class: 'body decode' }, this.sheet, this.run.line, ...Object.values(this.sections),
+      part(words, 'endings', el('p', {}, words.endings.lead), this.endings.root))
   }
 
   close() {
@@ -63,42 +55,20 @@ class Decode {
   }
 
   async start() {
-    await this.styled
-    await new Promise((resolve) => {
-      this.station.follow(async (events) => {
-        await this.take(events)
-        resolve()
-      }, (state) => {
-        if (state === 'live') return
-        this.say(state, this.words.state[state])
-        resolve()
-      })
-    })
+    await this.sheet.loaded
+    await this.run.start()
   }
 
-  say(state, ...content) {
-    this.state.dataset.state = state
-    this.state.replaceChildren(...content)
-  }
-
-  async take(events) {
-    const { words } = this
-    this.events.push(...events)
-    const last = events.at(-1)
-    if (last.type === 'queued') return this.say('waiting', fill(words.state.queued, { n: last.ahead }))
-    if (last.type !== 'finished') {
-      this.say('running', words.state.running)
-      this.later ??= setTimeout(() => this.live(), LIVE)
-      return
-    }
-    clearTimeout(this.later)
-    await this.over(last)
+  take(events) {
+    const { type } = events.at(-1)
+    if (type === 'finished') clearTimeout(this.later)
+    else if (type !== 'queued') this.later ??= setTimeout(() => this.live(), LIVE)
   }
 
   /** While the model writes: the time of each word as it comes. */
   live() {
     this.later = null
-    const loop = loopOf(this.events)
+    const loop = loopOf(this.run.events)
     if (this.closed || loop.words.length < 2) return
     this.times ??= this.plot({ loop, k: -1, onWord: () => {} })
     this.times.desk.loop = loop
@@ -112,41 +82,15 @@ class Decode {
     return times
   }
 
-  async over(finished) {
-    this.summary = await this.api.json().catch(() => null)
-    if (this.closed) return
-    const loop = loopOf(this.events)
-    this.ending(finished, loop)
+  over(finished) {
+    const loop = loopOf(this.run.events)
+    this.run.ending(finished, loop.words.length > 0)
     if (loop.words.length) this.lay(loop)
   }
 
-  /** How the run ended, and what is left of it. */
-  ending({ reason, code, values }, loop) {
-    const { words, summary } = this
-    if (reason === 'error' || reason === 'out_of_memory') {
-      const why = fill(this.options.errors[code] ?? '', Object.fromEntries(values ?? []))
-      return this.say('failed', fill(words.state.failed, { why }))
-    }
-    const stopped = reason === 'stopped' || reason === 'timeout'
-    if (!loop.words.length) return this.say('stopped', words.state.stopped_early)
-    const left = fill(words.state[summary?.kept ? 'kept' : this.station.recorded ? 'recorded' : 'saved'], { title: summary?.title ?? '' })
-    const again = button(words.state.again, () => this.again(), { class: 'pill main', 'data-do': 'again' })
-    this.say(stopped ? 'stopped' : 'finished', stopped ? `${words.state.stopped} ` : '', left, ...(summary?.kept ? [] : [' ', again]))
-  }
-
-  /** The same paper once more, here: its notes are kept, so its words can be chosen again. */
-  async again() {
-    const { settings } = this.events.find((event) => event.type === 'started')
-    try {
-      const { id } = await this.station.ask('runs', { ...settings, fork: null, owner: owner(), keep: true })
-      this.options.onRun(id)
-    } catch (problem) {
-      this.state.append(' ', problem.message)
-    }
-  }
-
   lay(loop) {
-    const { words, api, summary, options } = this
+    const { words, options } = this
+    const { api, summary } = this.run
     const { moment, kept } = options
     const asked = Number.isInteger(moment?.layer) ? { layer: moment.layer, head: moment.head ?? null } : null
     const look = asked ?? summary?.lens ?? { layer: loop.started.facts.layers >> 1, head: null }
@@ -156,7 +100,7 @@ class Decode {
       onWord: (k) => this.choose(k),
       onLook: (change) => this.look(change),
       onFork: (candidate) => this.fork.sit(candidate),
-      onAgain: () => this.again(),
+      onAgain: () => this.run.again(),
       onOpen: (run) => options.onRun(run),
     }
     const { desk } = this

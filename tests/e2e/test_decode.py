@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import time
 import urllib.request
 from collections.abc import Callable
 from itertools import pairwise
@@ -19,7 +18,8 @@ from engine.settings import Fork
 from engine.trace import Decoded
 from engine.words import area_words, say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, until
+from tests.e2e.stations import LONG, begin, data, sit, until
+from tests.e2e.stations import at as station
 from tests.engine import tiny
 
 Visit = Callable[..., Page]
@@ -31,37 +31,12 @@ STORY = {"prompt": "Tell me a very long story about a lighthouse.", "max_new_tok
 TURN, CHOICE, FORK = "[data-turn]", "[data-choice]", "[data-fork]"
 
 
-def begin(app: App, **settings: Any) -> str:
-    return str(app.ask("/api/runs", {**settings, "keep": True})["id"])
-
-
-def sit(app: App, **settings: Any) -> str:
-    """A run from start to end."""
-    run = begin(app, **settings)
-    over(app, run)
-    return run
-
-
-def over(app: App, run: str) -> None:
-    end = time.monotonic() + 120
-    while app.ask(f"/api/runs/{run}")["state"] != "finished":
-        assert time.monotonic() < end, "the run did not end"
-        time.sleep(0.1)
-
-
 def of(lines: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [event for event in lines if event["type"] == kind]
 
 
 def at(visit: Visit, app: App, run: str, query: str = "") -> Page:
-    page = visit(f"{app.address}/decode?run={run}{query}")
-    page.wait_for_selector("[data-ready=true]", timeout=LONG)
-    return page
-
-
-def data(page: Page, selector: str) -> dict[str, str]:
-    found: dict[str, str] = page.locator(selector).first.evaluate("(e) => ({...e.dataset})")
-    return found
+    return station(visit, app, "decode", f"run={run}{query}")
 
 
 def inked(page: Page) -> int:
@@ -123,7 +98,7 @@ def test_playing_goes_from_word_to_word_and_pauses(app: App, visit: Visit) -> No
     until(page, TURN, "d.word === '3'")
     page.locator("[data-do=play]").click()
     stood = data(page, TURN)
-    page.wait_for_timeout(1500)
+    page.wait_for_timeout(700)
     assert data(page, TURN) == stood
     page.locator("[data-do=before]").first.click()
     assert int(data(page, TURN)["word"]) == int(stood["word"]) - 1
@@ -348,32 +323,27 @@ def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: 
     expect(page.locator("[data-do=end-length]")).to_be_enabled()
 
 
-FORKS = [
-    ({"run": "never_was_in_here"}, "fork_not_kept"),
-    ({"run": "failed"}, "fork_not_kept"),
-    ({"token": 10**6}, "not_a_candidate"),
-    ({"kept": 99}, "no_word"),
-]
-
-
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize(("wrong", "code"), FORKS)
-def test_a_fork_that_cannot_be_is_a_sentence(
-    app: App, visit: Visit, wrong: dict[str, Any], code: str, lang: str
-) -> None:
-    if wrong.get("run") == "failed":
-        wrong = {"run": sit(app, prompt="a b c d e f g h " * 3000)}
+def test_a_fork_that_cannot_be_is_a_sentence(app: App, visit: Visit, lang: str) -> None:
     page = at(visit, app, sit(app, **CAT), f"&lang={lang}")
     until(page, CHOICE, "d.word === '1'")
+    wrong: dict[str, Any] = {}
 
     def spoil(route: Route) -> None:
         asked = route.request.post_data_json
         route.continue_(post_data=json.dumps({**asked, "fork": {**asked["fork"], **wrong}}))
 
     page.route("**/api/runs", spoil)
-    page.locator("[data-fork-to]:enabled").first.click()
-    until(page, FORK, f"d.code === '{code}'")
-    assert area_words("errors", lang)[code].split("{")[0] in page.locator(FORK).inner_text()
+    failed = sit(app, prompt="a b c d e f g h " * 3000)
+    for change, code in (
+        ({"run": "never_was_in_here"}, "fork_not_kept"), ({"token": 10**6}, "not_a_candidate"),
+        ({"run": failed}, "fork_not_kept"), ({"kept": 99}, "no_word"),
+    ):  # fmt: skip
+        wrong.clear()
+        wrong.update(change)
+        page.locator("[data-fork-to]:enabled").first.click()
+        until(page, FORK, f"d.code === '{code}'")
+        assert area_words("errors", lang)[code].split("{")[0] in page.locator(FORK).inner_text()
     page.unroute("**/api/runs")
     page.locator("[data-fork-to]:enabled").first.click()
     until(page, FORK, "d.reason")

@@ -12,6 +12,7 @@ import { Together } from './together.js'
 
 const time = (seconds) => duration(seconds).join(' ')
 const AFTER = 8
+const told = (gap) => gap && [...gap, time(gap[1] - gap[0])]
 
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   lab.both = new Together(lab, [{ name: 'whole', runs: ['whole_a', 'whole_b'], after: AFTER }, { name: 'chunked', runs: ['chunked_a', 'chunked_b'], after: AFTER }])
@@ -94,20 +95,13 @@ class Idea {
     const { words: written, arrived, late, chunks } = sitting
     const end = Math.max(...points.map((each) => Math.max(each.sitting.words.at(-1), each.sitting.late.at(-1))))
     this.desk.show([
-      { name: 'A', label: words.people.A, arrived: 0, chunks: [], words: written, gap: this.gap(written, arrived, late[0]) },
+      { name: 'A', label: words.people.A, arrived: 0, chunks: [], words: written, gap: told(Desk.gap(written, arrived, late[0])) },
       { name: 'B', label: words.people.B, arrived, chunks, words: late },
     ], { end })
     this.curve.show([
       { name: 'all', mark: 'decode', label: '', points: points.map((each) => [each.ttft.middle, 1000 * each.stall.middle]) },
       { name: 'now', mark: 'now', label: name, line: false, points: [[ttft.middle, 1000 * stall.middle]] },
     ])
-  }
-
-  /** The longest wait for a word while the other waited for its first. */
-  gap(written, arrived, late) {
-    const pairs = written.slice(1).map((at, i) => [written[i], at]).filter(([a, b]) => b > arrived && a < late)
-    const [a, b] = pairs.reduce((most, pair) => (pair[1] - pair[0] > most[1] - most[0] ? pair : most))
-    return [a, b, time(b - a)]
   }
 
   say(people) {

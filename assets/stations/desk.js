@@ -69,6 +69,12 @@ export class Desk {
     return Array.from({ length: count + 1 }, (_, i) => el('span', { style: `left: ${this.share(i * step)}` }, `${number(i * step, decimals(step))}${i === count ? ' s' : ''}`))
   }
 
+  /** The longest wait for a word while somebody else, who came at `arrived`, waited for a first one at `late`. */
+  static gap(words, arrived, late) {
+    const pairs = words.slice(1).map((at, i) => [words[i], at]).filter(([a, b]) => b > arrived && a < late)
+    return pairs.length ? pairs.reduce((most, pair) => (pair[1] - pair[0] > most[1] - most[0] ? pair : most)) : null
+  }
+
   /** What a person does at `t`: {doing, part, of, words}. */
   static at({ arrived, chunks, words }, t) {
     const written = words.filter((one) => one <= t).length

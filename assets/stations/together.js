@@ -92,10 +92,11 @@ export class Together extends Both {
   draw() {
     const { lab, sat } = this
     const { common, words, scene } = lab
-    for (const { name, runs } of this.groups) {
-      const there = runs.every((run) => sat[run])
-      this.lives.querySelector(`[data-live=${name}]`).hidden = !there
-      if (there) this.live(name, runs)
+    const end = Math.max(0, ...this.groups.flatMap(({ runs }) => this.people(runs).map((one) => one.words.at(-1)))) // one scale for all
+    for (const group of this.groups) {
+      const there = group.runs.every((run) => sat[run])
+      this.lives.querySelector(`[data-live=${group.name}]`).hidden = !there
+      if (there) this.live(group, end)
     }
     const names = this.groups.flatMap(({ runs }) => runs).filter((name) => sat[name])
     if (!names.length) return this.table.replaceChildren()
@@ -122,15 +123,23 @@ export class Together extends Both {
     return place === undefined ? null : this.sat[this.groups[0].runs[place]]
   }
 
-  live(group, runs) {
+  /** The runs of a group that are over, on the clock of the one that was started first. */
+  people(runs) {
     const { words } = this.lab
-    const begin = Math.min(...runs.map((name) => this.sat[name].pressed))
-    const people = runs.map((name, i) => {
+    const over = runs.filter((name) => this.sat[name])
+    const begin = Math.min(...over.map((name) => this.sat[name].pressed))
+    return over.map((name) => {
       const { pressed, chunks, times } = this.sat[name]
-      const offset = pressed - begin
-      return { name: 'ABCDEFGH'[i], label: words.people?.['ABCDEFGH'[i]] ?? 'ABCDEFGH'[i], arrived: offset, chunks: chunks.map(([a, b, ...rest]) => [a + offset, b + offset, ...rest]), words: times.map((at) => at + offset) }
+      const [offset, letter] = [pressed - begin, 'ABCDEFGH'[runs.indexOf(name)]]
+      return { name: letter, label: words.people?.[letter] ?? letter, arrived: offset, chunks: chunks.map(([a, b, ...rest]) => [a + offset, b + offset, ...rest]), words: times.map((at) => at + offset) }
     })
-    this.desks[group].show(people, { end: Math.max(...people.map((one) => one.words.at(-1))) })
+  }
+
+  live({ name, runs, after }, end) {
+    const people = this.people(runs)
+    const gap = after ? Desk.gap(people[0].words, people[1].arrived, people[1].words[0]) : null
+    if (gap) people[0].gap = [...gap, time(gap[1] - gap[0])]
+    this.desks[name].show(people, { end })
   }
 }
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.labs.base import give_way
+from engine.settings import Refusal
+from engine.trace import Facts
 
 PAGE = 16
 """Tokens of a page of its cache."""
@@ -25,14 +27,16 @@ PATIENCE = 120.0
 
 
 def library(
-    folder: Path, dtype: str, threads: int, prompts: Sequence[Sequence[int]], limits: Sequence[int], ends: Sequence[int]
+    folder: Path, facts: Facts, prompts: Sequence[Sequence[int]], limits: Sequence[int], ends: Sequence[int]
 ) -> dict[str, Any]:
-    """All prompts given to transformers' `ContinuousBatchingManager` at once, greedily, on the CPU: `{"seconds": from
-    the first to the last word, "ids": of each answer, "ttft", "tpot": of each, "version"}`; `{"refused": its own
-    reason, "version"}` where it does not do it. Sat twice, the first for warming up. Raises what `give_way` raises."""
+    """All prompts given to transformers' `ContinuousBatchingManager` at once, greedily, as `facts` says the model runs
+    here: `{"seconds": until the last word, "ids": of each answer, "ttft", "tpot": of each, "version"}`; `{"refused":
+    its own reason, "version"}` where it does not do it. Two words of each come first, to warm up.
+
+    Raises `Refusal("job_failed")` where its process gives no answer, and what `give_way` raises."""
     asked = {
-        "folder": str(folder), "dtype": dtype, "threads": threads, "prompts": [list(ids) for ids in prompts],
-        "limits": list(limits), "ends": sorted(ends),
+        "folder": str(folder), "dtype": facts.dtype, "threads": facts.threads, "device": facts.device,
+        "prompts": [list(ids) for ids in prompts], "limits": list(limits), "ends": sorted(ends),
     }  # fmt: skip
     command = [sys.executable, "-m", "engine.labs.reference"]
     root = Path(__file__).parent.parent.parent
@@ -53,12 +57,12 @@ def _heard(child: subprocess.Popen[str], asked: str) -> dict[str, Any]:
     while child.poll() is None:  # its answer is shorter than a pipe holds, so it never waits for us
         give_way()
         if time.monotonic() > end:
-            return {"refused": f"no answer within {PATIENCE:.0f} s", "version": ""}
+            raise Refusal("job_failed", why=f"no answer within {PATIENCE:.0f} s")
         time.sleep(0.05)
     try:
         told: dict[str, Any] = json.loads(child.stdout.read().strip().splitlines()[-1])
     except (ValueError, IndexError):
-        return {"refused": f"its process ended with {child.returncode}", "version": ""}
+        raise Refusal("job_failed", why=f"its process ended with {child.returncode}") from None
     return told
 
 
@@ -77,7 +81,8 @@ def sat(asked: dict[str, Any]) -> dict[str, Any]:
         )  # fmt: skip
         room = max(len(ids) + limit for ids, limit in zip(asked["prompts"], asked["limits"], strict=True))
         blocks = (room // PAGE + 2) * len(asked["prompts"])
-        manager = model.eval().init_continuous_batching(
+        model = model.to(asked["device"]).eval()
+        manager = model.init_continuous_batching(
             generation_config=GenerationConfig(do_sample=False, eos_token_id=asked["ends"] or -1, pad_token_id=0),
             continuous_batching_config=ContinuousBatchingConfig(
                 page_size=PAGE, num_blocks=blocks, max_batch_tokens=BATCH, allow_block_sharing=False
@@ -85,7 +90,7 @@ def sat(asked: dict[str, Any]) -> dict[str, Any]:
         )
         manager.start()
         try:
-            _once(manager, asked)
+            _once(manager, {**asked, "limits": [2] * len(asked["prompts"])})
             told = _once(manager, asked)
         finally:
             manager.stop(block=True)

@@ -4,12 +4,13 @@ hand; the library's own in a process of its own."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.labs import batching
+from engine.labs import batching, reference
 from engine.labs.base import giving_way
 from engine.labs.batching import BATCHES, LAB, WAYS, batch_of, company_of
 from engine.labs.jobs import measured
@@ -19,6 +20,7 @@ from engine.settings import Refusal
 from tests.engine import tiny
 
 PAPERS = tuple(Paper(name, tiny.PAPER[: 4 + 5 * number], (), "", 4 + number) for number, name in enumerate("ABCD"))
+FACTS = replace(tiny.model("llama").facts, threads=1)
 
 
 @pytest.fixture
@@ -95,7 +97,7 @@ def test_the_librarys_own_gives_the_same_words_or_says_why_not(tmp_path: Path) -
     exams = [tiny.raw(text, max_new_tokens=5) for text in ("Luna", tiny.PAPER[:25])]
     runs = [tiny.exam("llama", exam) for exam in exams]
     ids, limits = [run.ids for run in runs], [run.limit for run in runs]
-    found = library(tmp_path, "float32", 1, ids, limits, sorted(tiny.model("llama").end_ids))
+    found = library(tmp_path, FACTS, ids, limits, sorted(tiny.model("llama").end_ids))
     if "refused" in found:
         assert found["refused"]
     else:
@@ -105,8 +107,14 @@ def test_the_librarys_own_gives_the_same_words_or_says_why_not(tmp_path: Path) -
 
 
 def test_weights_that_are_not_there_are_its_reason(tmp_path: Path) -> None:
-    found = library(tmp_path, "float32", 1, [[5]], [1], [])
+    found = library(tmp_path, FACTS, [[5]], [1], [])
     assert "refused" in found and "ids" not in found
+
+
+def test_a_process_that_says_nothing_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "PATIENCE", 0.0)
+    with pytest.raises(Refusal, match="job_failed"):
+        library(tmp_path, FACTS, [[5]], [1], [])
 
 
 def test_its_process_gives_way(tmp_path: Path) -> None:
@@ -114,7 +122,7 @@ def test_its_process_gives_way(tmp_path: Path) -> None:
         raise Refusal("job_cancelled")
 
     with giving_way(nobody_waits), pytest.raises(Refusal, match="job_cancelled"):
-        library(tmp_path, "float32", 1, [[5]], [1], [])
+        library(tmp_path, FACTS, [[5]], [1], [])
 
 
 def test_the_runs_to_watch_differ_in_how_they_are_served_alone() -> None:

@@ -119,7 +119,7 @@ class Measured {
   compiler() {
     const { lab } = this
     const { words, errors, own, figures, told } = lab
-    const piece = own?.plan.find(({ piece }) => piece === 'compiled')
+    const piece = own?.plan.find(({ kind }) => kind === 'compiled')
     const made = figures?.compile
     Object.assign(this.compile.dataset, { compile: piece?.lacking || (made ? 'done' : 'none'), seconds: made?.seconds ?? '' })
     const lacks = piece?.lacking && !lab.recorded ? fill(errors[piece.lacking], { compiler: piece.compiler, device: own.machine.device }) : ''

@@ -41,7 +41,7 @@ class Fusion(Lab):
     stage = "both"
 
     def plan(self, model: LanguageModel) -> list[dict[str, Any]]:
-        """The piece `compiled` tells what is lacking for it: the code of a sentence, or nothing."""
+        """The pieces that are `compiled` tell what is lacking for it: the code of a sentence, or nothing."""
         from engine.labs.compiling import compiler, lacking
         from engine.labs.traffic import gated
 
@@ -53,9 +53,9 @@ class Fusion(Lab):
             *({"piece": f"prefill/{n}", "kind": "prefill", "n": n} for n in PAPERS if n < most),
             {"piece": "ids", "kind": "ids", "n": min(PROMPT, most // 2)},
             *(
-                {"piece": "compiled", "kind": "compiled", "rows": [n for n in COMPILED if n < most], "needed": False,
+                {"piece": f"compiled/{n}", "kind": "compiled", "rows": n, "needed": False,
                  "lacking": lacking(model.shape.device), "compiler": compiler()}
-                for _ in (1,) if layer
+                for n in COMPILED if layer and n < most
             ),
         ]  # fmt: skip
 
@@ -78,13 +78,16 @@ class Fusion(Lab):
 
         Times of a layer are those of the piece in which most ways took turns.
         """
-        compiled = results.get("compiled")
+        compiled = [one for n in COMPILED if (one := results.get(f"compiled/{n}"))]
         found = {int(name.split("/")[1]): one for name, one in results.items() if name.startswith("layer/")}
-        found |= {one["rows"]: one for one in (compiled or {}).get("layers", [])}
+        found |= {one["rows"]: one for one in compiled}
         decode, prefill = (_passes(results, kind) for kind in ("decode", "prefill"))
         return {
             "layer": [_told(found[rows]) for rows in sorted(found)],
-            "compile": {key: compiled[key] for key in ("compiler", "seconds", "each")} if compiled else None,
+            "compile": {
+                "compiler": compiled[0]["compiler"], "seconds": sum(one["compile"] for one in compiled),
+                "each": [{"rows": one["rows"], "seconds": one["compile"]} for one in compiled],
+            } if compiled else None,
             "decode": decode, "prefill": prefill, "ids": results.get("ids"), "gained": _gained(decode),
         }  # fmt: skip
 

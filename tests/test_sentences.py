@@ -24,7 +24,7 @@ MADE: dict[str, tuple[str, ...]] = {
 }
 """Codes that are put together where they are used, and what they can become."""
 
-HANDED_ON = {"code", "error.code", "fields['code']", "trace.finished.code"}
+HANDED_ON = {"code", "error.code", "event.code", "fields['code']", "trace.finished.code"}
 """Codes that come from a refusal made elsewhere."""
 
 

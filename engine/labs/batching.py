@@ -42,8 +42,11 @@ class Batching(Lab):
         context = min(CONTEXT, model.facts.context - MOST - 2)
         return [
             *({"piece": f"company/{way}", "kind": "company", "way": way} for way in WAYS),
-            *({"piece": f"batch/{batch}", "kind": "batch", "batch": batch, "n": context} for batch in BATCHES),
-            {"piece": "reference", "kind": "reference"},
+            *(
+                {"piece": f"batch/{batch}", "kind": "batch", "batch": batch, "n": context, "needed": batch in _ends()}
+                for batch in BATCHES
+            ),
+            {"piece": "reference", "kind": "reference", "needed": False},
         ]
 
     def measure(self, model: LanguageModel, piece: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,6 +173,11 @@ def reference_of(model: LanguageModel) -> dict[str, Any]:
     return {"ours": ours, "library": library(folder, model.facts, prompts, limits, sorted(model.end_ids))}
 
 
+def _ends() -> tuple[int, int]:
+    """The batch sizes that the entry page tells of."""
+    return BATCHES[0], BATCHES[-1]
+
+
 def _turns(company: Company) -> list[dict[str, Any]]:
     return [
         {"start": one.start, "stop": one.stop, "reads": one.reads, "writes": list(one.writes)} for one in company.turns
@@ -210,11 +218,11 @@ def _known(values: Sequence[float | None]) -> list[float]:
 
 
 def _gained(ways: list[dict[str, Any]], batches: list[dict[str, Any]]) -> dict[str, Any] | None:
-    if len(ways) < len(WAYS) or len(batches) < len(BATCHES):
+    one, most = (next((each for each in batches if each["batch"] == end), None) for end in _ends())
+    if len(ways) < len(WAYS) or one is None or most is None:
         return None
     rates = {one["way"]: one["rate"] for one in ways}
     waits = {one["way"]: one["ttft"]["high"] for one in ways}
-    one, most = batches[0], batches[-1]
     return {
         "people": len(ways[0]["members"]), "before": rates["alone"], "after": rates["continuous"],
         "wait_before": waits["alone"], "wait": waits["continuous"],

@@ -49,8 +49,13 @@ class Chunked(Lab):
         most = model.facts.context - WORDS_LATE - 1
         lengths = [n for n in LENGTHS if n <= most] or [most // 2]
         return [
-            {"piece": f"{n}/{chunk or 'whole'}", "n": n, "chunk": chunk} for n in lengths for chunk in chunks_of(n)
-        ]
+            {
+                "piece": f"{n}/{chunk or 'whole'}", "n": n, "chunk": chunk,
+                "needed": n == lengths[-1] and chunk in (0, TOLD),
+            }
+            for n in lengths
+            for chunk in chunks_of(n)
+        ]  # fmt: skip
 
     def measure(self, model: LanguageModel, piece: Mapping[str, Any]) -> dict[str, Any]:
         """See `arrival_of`."""

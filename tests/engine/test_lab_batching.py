@@ -73,6 +73,9 @@ def test_every_piece_is_measured_and_makes_figures(small: None) -> None:
     gained = figures["gained"]
     assert gained["people"] == 4 and gained["batch"] == 3
     assert gained["times"] == figures["batches"][1]["rate"] / figures["batches"][0]["rate"]
+    needed = {piece["piece"]: results[piece["piece"]] for piece in LAB.plan(model) if piece.get("needed", True)}
+    assert needed.keys() == {"company/alone", "company/static", "company/continuous", "batch/1", "batch/3"}
+    assert LAB.figures(needed)["gained"] == gained
     del results["company/static"]
     assert LAB.figures(results)["gained"] is None
     del results["company/alone"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunked, "WORDS", 24)
     monkeypatch.setattr(chunked, "ROUNDS", 1)
     monkeypatch.setattr(chunked, "paper", lambda lab, name: Paper("first", "Luna sleeps", (), "", 24))
+
+
+def test_the_entry_page_needs_the_longest_paper_whole_and_in_one_chunk_size() -> None:
+    facts = SimpleNamespace(facts=SimpleNamespace(context=8192))
+    needed = [piece["piece"] for piece in LAB.plan(facts) if piece["needed"]]  # type: ignore[arg-type]
+    assert needed == ["2048/whole", "2048/128"]
 
 
 def test_chunk_sizes_that_cut_a_paper_into_no_more_parts_than_the_other_has_words() -> None:

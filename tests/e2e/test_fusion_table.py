@@ -4,6 +4,8 @@ button measures what is missing."""
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,9 +14,10 @@ from playwright.sync_api import Page, Route, expect
 from engine.labs import LABS
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, until
-from tests.e2e.test_prefill import sit
-from tests.e2e.test_remedies import PAPER, PATIENT, Visit, at, data, measured
+from tests.e2e.stations import LONG, PATIENT, at, data, fits_a_phone, measured, sit, until
+
+Visit = Callable[..., Page]
+PAPER = {"prompt": "Anna's cat is called Luna. What is the name of Anna's cat?", "max_new_tokens": 8}
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -64,16 +67,17 @@ def test_one_layers_operations_are_drawn_as_they_were_counted(app: App, visit: V
 
 
 def test_both_runs_of_fusion_are_ordinary_ones(app: App, visit: Visit) -> None:
-    page = at(visit, app, "fusion", "run=open-book", width=390, height=844)
+    page = at(visit, app, "fusion", "run=open-book")
     page.locator("[data-do=both]:enabled").click(timeout=LONG)
     page.wait_for_selector("[data-both=finished]", timeout=PATIENT)
     assert data(page, "[data-both]")["same"] == "true"
     for name, settings in LABS["fusion"].runs().items():
         started = next(line for line in app.lines(data(page, f"[data-sat={name}]")["run"]) if line["type"] == "started")
         assert started["settings"]["fused"] == settings.fused
-    assert page.locator(".station").evaluate("(e) => e.scrollWidth - e.clientWidth") <= 1
+    fits_a_phone(page)
+    fused = data(page, "[data-sat=fused]")["run"]
     page.locator("[data-to=exam_room]").last.click()
-    page.wait_for_selector(f"[data-moment][data-run='{data(page, '[data-moment]')['run']}']", state="attached")
+    page.wait_for_selector(f"[data-moment][data-run='{fused}']", timeout=LONG, state="attached")
 
 
 def test_without_a_compiler_the_page_says_what_to_do(app: App, visit: Visit) -> None:
@@ -117,7 +121,10 @@ def few(page: Page) -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_one_button_measures_what_is_missing(app: App, visit: Visit, lang: str) -> None:
-    measured(app, "fusion")  # once nobody's run goes on
+    end = time.monotonic() + LONG / 1000
+    while app.ask("/api/health")["active"]:
+        assert time.monotonic() < end, "a run does not end"
+        time.sleep(0.2)
     page = visit("about:blank")
     few(page)
     page.goto(f"{app.address}/remedies?lang={lang}")

@@ -40,14 +40,14 @@ class Measured {
     const { words } = lab
     const part = (name, ...content) => el('div', { hidden: true }, el('h3', {}, words[name].title), el('p', { class: 'hint' }, words[name].lead), ...content)
     this.times = el('div')
-    this.verdict = el('ul', { class: 'points', 'data-verdict': '' })
+    this.paying = el('div', { class: 'wide' })
     this.table = el('div', { class: 'wide' })
     this.costs = el('div')
     this.needed = el('ul', { class: 'points', 'data-needed': '' })
     this.model = el('p', { 'data-smaller': '' })
-    this.answers = part('times', this.times, this.verdict)
+    this.answers = part('times', this.times)
     this.guesses = part('guesses', this.table)
-    this.passes = part('passes', this.costs, this.needed)
+    this.passes = part('passes', this.costs, this.needed, this.paying)
     this.smaller = part('smaller', this.model)
     this.root = el('div', {}, this.answers, this.guesses, this.passes, this.smaller)
   }
@@ -76,22 +76,15 @@ class Measured {
       label: el('span', {}, words.papers[one.paper], el('small', {}, this.way(one))),
       sides: [['plain', 'before', words.ways.plain], ['drafted', 'after', words.ways.drafted + (one.ratio ? ` · × ${number(one.ratio, 2)}` : '')]].map(([side, mark, label]) => ({ name: `${keyOf(one)}-${side}`, mark, label, ...(one[side] ?? { middle: null }) })),
     })), { say: time, tag: measured }))
-    this.verdict.replaceChildren(...answers.filter(({ ratio }) => ratio).map((one) => el('li', { 'data-answer': keyOf(one), 'data-ratio': one.ratio }, this.wins(one))))
     const heads = ['paper', 'tokens', 'steps', 'per_step', 'offered', 'accepted', 'rate', 'reads']
     const cell = (one, name, say) => el('td', { 'data-cell': name, 'data-value': one[name] ?? '' }, one[name] === null ? '–' : say(one[name]))
-    this.table.replaceChildren(el('table', { class: 'guesses' },
+    this.table.replaceChildren(el('table', { class: 'tally' },
       el('thead', {}, el('tr', {}, ...heads.map((name) => el('th', { scope: 'col' }, words.heads[name])))),
       el('tbody', {}, ...answers.map((one) => el('tr', { 'data-row': keyOf(one) },
         el('th', { scope: 'row' }, words.papers[one.paper], el('small', {}, this.way(one))),
         cell(one, 'tokens', number), cell(one, 'steps', number), cell(one, 'per_step', (n) => number(n, 2)), cell(one, 'offered', number),
         cell(one, 'accepted', number), cell(one, 'rate', percent), el('td', {}, strip(one, words)))))),
     el('p', { class: 'key' }, el('span', {}, el('i', { class: 'newest' }), words.key.newest), el('span', {}, el('i', { class: 'kept' }), words.key.kept), el('span', {}, el('i', { class: 'refused' }), words.key.refused), ' ', measured()))
-  }
-
-  wins(one) {
-    const { verdict, papers } = this.lab.words
-    const key = one.ratio < 0.95 ? 'wins' : one.ratio > 1.05 ? 'loses' : 'even'
-    return fill(verdict[key], { paper: papers[one.paper], way: this.way(one), ratio: number(one.ratio, 2), plain: time(one.plain.middle), drafted: time(one.drafted.middle) })
   }
 
   /** What a pass over several tokens costs, and from it how many guesses a pass must get right; beside it what it got. */
@@ -104,9 +97,24 @@ class Measured {
       sides: [{ name: `rows-${one.rows}`, mark: one.rows === 1 ? 'before' : 'after', label: `× ${number(one.times, 2)}`, middle: one.middle, low: one.low, high: one.high }],
     })), { say: time, tag: () => lab.tag() }))
     this.needed.replaceChildren(...Object.entries(needed).map(([k, value]) => el('li', { 'data-k': k, 'data-value': value },
-      fill(words.passes.needed, { k, read: +k + 1, times: number(value + 1, 2), needed: number(Math.max(0, value), 2) }), ' ', tag(scene, 'computed', true))),
-    ...answers.filter(({ each, expected }) => each !== null && expected !== null).map((one) => el('li', { 'data-expected': keyOf(one), 'data-value': one.expected },
-      fill(words.passes.expected, { paper: words.papers[one.paper], way: this.way(one), each: number(one.each, 2), expected: number(one.expected, 2), ratio: one.ratio ? number(one.ratio, 2) : '–' }), ' ', tag(scene, 'computed', true))))
+      fill(words.passes.needed, { k, read: +k + 1, times: number(value + 1, 2), needed: number(Math.max(0, value), 2) }), ' ', tag(scene, 'computed', true))))
+    this.drawPaying(answers.filter(({ each, expected }) => each !== null && expected !== null))
+  }
+
+  /** What each answer got right, what that should make of a word by the passes' costs alone, and what was measured. */
+  drawPaying(answers) {
+    const { lab } = this
+    const { words, scene } = lab
+    const times = (value) => (value === null ? '–' : `× ${number(value, 2)}`)
+    const verdict = ({ ratio }) => (ratio === null ? '' : ratio < 0.95 ? 'wins' : ratio > 1.05 ? 'loses' : 'even')
+    this.paying.replaceChildren(...(answers.length ? [el('table', { class: 'tally' },
+      el('thead', {}, el('tr', {}, ...['paper', 'each', 'expected', 'ratio', 'verdict'].map((name) => el('th', { scope: 'col' }, words.heads[name])))),
+      el('tbody', {}, ...answers.map((one) => el('tr', {},
+        el('th', { scope: 'row' }, words.papers[one.paper], el('small', {}, this.way(one))),
+        el('td', { 'data-each': keyOf(one), 'data-value': one.each }, number(one.each, 2), ' ', lab.tag()),
+        el('td', { 'data-expected': keyOf(one), 'data-value': one.expected }, times(one.expected), ' ', tag(scene, 'computed', true)),
+        el('td', { 'data-ratio': keyOf(one), 'data-value': one.ratio ?? '' }, times(one.ratio), ' ', lab.tag()),
+        el('td', { class: `pays ${verdict(one)}` }, words.verdict[verdict(one)] ?? '')))))] : []))
   }
 
   drawSmaller({ name, looked }) {

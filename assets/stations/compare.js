@@ -6,18 +6,18 @@
 import { button, el, fill, setText } from '../scene/dom.js'
 import { buildPlayer } from '../scene/frame.js'
 import { Hands } from '../scene/hands.js'
+import { Still } from '../scene/still.js'
 import { Pair } from '../scene/pair.js'
 import { drawPlayer } from '../scene/draw/transport.js'
 import { time } from '../scene/draw/headline.js'
 import { Again } from './again.js'
 import { Side } from './side.js'
-import { mountStation } from './station.js'
+import { mountStation, part, stylesheet } from './station.js'
 import { Versus } from './versus.js'
 
 const CSS = new URL('compare.css', import.meta.url).href
 /** Pairs of recordings: what each is about is in the words. */
 const PAIRS = { book: ['open-book', 'closed-book'], length: ['open-book', 'long-paper'], models: ['open-book', 'chinese'] }
-const PATIENCE = 400 // milliseconds the clock stands still before the address is told
 
 export const mount = (element, options) => mountStation(element, options, (station) => new Compare(station))
 
@@ -44,17 +44,15 @@ class Compare {
     this.versus = new Versus(words, this.options)
     this.again = new Again({ words, options: this.options, onRun: (id) => this.options.onPair({ run: this.options.run, beside: id }) })
     this.clock = el('div', { class: 'unseen', 'data-clock': '' })
-    this.sheet = el('link', { rel: 'stylesheet', href: CSS })
-    this.styled = new Promise((resolve) => { this.sheet.onload = this.sheet.onerror = resolve })
-    const part = (name, ...children) =>
-      el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name].title)), ...children)
+    this.still = new Still()
+    this.sheet = stylesheet(CSS)
     this.root = el('div', { class: 'body compare' }, this.sheet,
       el('div', { class: 'sides' }, ...this.sides.map((side) => side.root)), this.row, this.clock,
-      part('versus', this.versus.root), part('again', this.again.root))
+      part(words, 'versus', this.versus.root), part(words, 'again', this.again.root))
   }
 
   async start() {
-    await this.styled
+    await this.sheet.loaded
     const [one, two] = this.sides
     this.station.picker.parentElement.replaceWith(this.presets)
     one.choose(this.station.picker)
@@ -108,18 +106,13 @@ class Compare {
   /** A moment on which the clock stands still: the address may keep it, and both runs. */
   tell(t) {
     const { pair, beside, options } = this
-    const still = pair.trace.finished && !pair.playing && !pair.following
+    const stands = pair.trace.finished && !pair.playing && !pair.following
     const { layer, head } = options.moment ?? {}
-    const moment = { run: options.run, beside, at: Math.ceil(t * 1e6) / 1e6, layer, head }
-    const key = still ? JSON.stringify(moment) : ''
-    if (key === this.told) return
-    this.told = key
-    clearTimeout(this.timer)
-    if (still) this.timer = setTimeout(() => options.onMoment(moment), PATIENCE)
+    this.still.tell(stands ? { run: options.run, beside, at: Math.ceil(t * 1e6) / 1e6, layer, head } : null, options.onMoment)
   }
 
   close() {
-    clearTimeout(this.timer)
+    this.still.close()
     this.hands.close()
     this.again.close()
     for (const side of this.sides) side.close()

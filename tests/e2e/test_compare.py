@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
@@ -16,7 +14,7 @@ from engine import summary, tracefile
 from engine.trace import Trace
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG
+from tests.e2e.stations import LONG, at, begin, data, over, until
 
 Visit = Callable[..., Page]
 RECORDINGS = Path(__file__).parents[2] / "assets" / "recordings"
@@ -28,27 +26,8 @@ def recorded(name: str) -> Trace:
     return tracefile.read((RECORDINGS / f"{name}.trace").read_bytes()).trace
 
 
-def begin(app: App, **settings: Any) -> str:
-    return str(app.ask("/api/runs", {**settings, "keep": True})["id"])
-
-
-def over(app: App, run: str) -> str:
-    end = time.monotonic() + 120
-    while app.ask(f"/api/runs/{run}")["state"] != "finished":
-        assert time.monotonic() < end, "the run did not end"
-        time.sleep(0.1)
-    return run
-
-
 def compare(visit: Visit, app: App, run: str, beside: str, query: str = "") -> Page:
-    page = visit(f"{app.address}/compare?run={run}&beside={beside}{query}")
-    page.wait_for_selector(".station[data-ready=true]", timeout=LONG)
-    return page
-
-
-def clock(page: Page) -> dict[str, str]:
-    found: dict[str, str] = page.locator("[data-clock]").evaluate("(e) => ({...e.dataset})")
-    return found
+    return at(visit, app, "compare", f"run={run}&beside={beside}{query}")
 
 
 def moments(page: Page) -> list[dict[str, str]]:
@@ -118,23 +97,18 @@ def test_both_scenes_are_drawn_and_in_step(app: App, visit: Visit) -> None:
     for key, expected in (("End", max(ends)), ("Home", 0.0)):
         page.keyboard.press(key)
         page.wait_for_timeout(200)
-        assert float(clock(page)["at"]) == pytest.approx(expected)
+        assert float(data(page, "[data-clock]")["at"]) == pytest.approx(expected)
     assert inked(page)[0][0] == inked(page)[1][0] == 0, "nothing has been written before the start"
     for _ in range(4):
         page.keyboard.press("ArrowRight")
     page.wait_for_timeout(200)
-    at = float(clock(page)["at"])
+    at = float(data(page, "[data-clock]")["at"])
     assert at > 0 and [float(one["at"]) for one in moments(page)] == [at, at]
     page.keyboard.press(" ")
-    page.wait_for_function(
-        """() => { const deep = (root) => root.querySelector('[data-clock]')
-          ?? [...root.querySelectorAll('*')].map((e) => e.shadowRoot && deep(e.shadowRoot)).find(Boolean)
-          return Number(deep(document).dataset.at) > 1 }""",
-        timeout=LONG,
-    )
+    until(page, "[data-clock]", "Number(d.at) > 1")
     page.keyboard.press(" ")
     page.wait_for_timeout(200)
-    at = float(clock(page)["at"])
+    at = float(data(page, "[data-clock]")["at"])
     assert [float(one["at"]) for one in moments(page)] == [min(at, end) for end in ends]
     page.keyboard.press("End")
     page.wait_for_timeout(200)
@@ -154,8 +128,8 @@ def test_either_timeline_moves_both(app: App, visit: Visit) -> None:
     line.click(position={"x": box["width"] / 2, "y": 40})
     page.wait_for_timeout(200)
     end = max(recorded(name).events[-1].at for name in ("open-book", "closed-book"))
-    assert float(clock(page)["at"]) == pytest.approx(end / 2, rel=0.02)
-    assert moments(page)[0]["at"] == moments(page)[1]["at"] == clock(page)["at"]
+    assert float(data(page, "[data-clock]")["at"]) == pytest.approx(end / 2, rel=0.02)
+    assert moments(page)[0]["at"] == moments(page)[1]["at"] == data(page, "[data-clock]")["at"]
 
 
 def test_the_place_keeps_both_runs(app: App, visit: Visit) -> None:

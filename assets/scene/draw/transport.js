@@ -1,7 +1,6 @@
 /** The row of the player: what plays and how fast, which model ran where; and the moment, told to the page. */
 import { fill, setFlag, setText } from '../dom.js'
-
-const PATIENCE = 400 // milliseconds the clock stands still before the page is told
+import { Still } from '../still.js'
 
 /** The button that plays or pauses, and the speed at work. */
 export function drawPlayer({ go, speeds }, player, words) {
@@ -15,7 +14,7 @@ export function drawPlayer({ go, speeds }, player, words) {
 export class Transport {
   constructor(scene) {
     this.scene = scene
-    this.told = ''
+    this.still = new Still()
   }
 
   draw() {
@@ -42,16 +41,12 @@ export class Transport {
   /** A moment on which the clock stands still, and the lens it is looked at with: the page may keep it. */
   tell() {
     const { lens, run, trace, player, options } = this.scene
-    const still = run && trace.finished && !player.playing && !player.following
-    const moment = { run, at: Math.ceil(player.t * 1e6) / 1e6, layer: lens.choice.layer, head: lens.choice.head }
-    const key = still ? JSON.stringify(moment) : ''
-    if (key === this.told) return
-    this.told = key
-    clearTimeout(this.timer)
-    if (still) this.timer = setTimeout(() => options.onMoment(moment), PATIENCE)
+    const stands = run && trace.finished && !player.playing && !player.following
+    const { layer, head } = lens.choice
+    this.still.tell(stands ? { run, at: Math.ceil(player.t * 1e6) / 1e6, layer, head } : null, options.onMoment)
   }
 
   close() {
-    clearTimeout(this.timer)
+    this.still.close()
   }
 }

@@ -1,0 +1,21 @@
+/** A moment on which the clock stands still is told to the page, once and after a while, so that the address can keep it. */
+const PATIENCE = 400 // milliseconds
+
+export class Still {
+  constructor() {
+    this.told = ''
+  }
+
+  /** `moment`: what the page may keep, or null while the clock moves. */
+  tell(moment, onMoment) {
+    const key = moment ? JSON.stringify(moment) : ''
+    if (key === this.told) return
+    this.told = key
+    clearTimeout(this.timer)
+    if (moment) this.timer = setTimeout(() => onMoment(moment), PATIENCE)
+  }
+
+  close() {
+    clearTimeout(this.timer)
+  }
+}

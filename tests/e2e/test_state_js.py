@@ -61,6 +61,24 @@ def test_the_index_that_is_drawn_from_holds_the_folds_states(page: Page, case: d
     assert page.evaluate(INDEXED, case["events"]) == [True] * (len(case["events"]) + 1)
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_wait_for_the_engine_itself_is_not_called_a_taken_desk(page: Page, lang: str) -> None:
+    words = json.loads((ROOT / "assets" / "words" / lang / "scene.json").read_text("utf-8"))
+    said = page.evaluate(
+        """async (words) => {
+          const { sentences } = await import('/draw/headline.js')
+          const title = (engine) => sentences(
+            { words, trace: {}, engine: { away: engine !== 'ready', health: { engine } } },
+            { phase: 'queued', state: { ahead: 0 } }).title
+          return ['ready', 'restarting', 'loading'].map(title)
+        }""",
+        words,
+    )
+    assert said[0] == words["head"]["queued"] and len(set(said)) == 3
+    for title, state in zip(said[1:], ("restarting", "loading"), strict=True):
+        assert title.startswith(words["engine"][state])
+
+
 def test_every_ending_and_every_kind_of_event_is_among_the_cases() -> None:
     kinds = {event["type"] for case in CASES for event in case["events"]}
     endings = {event["reason"] for case in CASES for event in case["events"] if event["type"] == "finished"}

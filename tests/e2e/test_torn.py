@@ -4,7 +4,6 @@ and the formula are those of what is left."""
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,24 +11,15 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.e2e.conftest import App
-from tests.e2e.room import LONG, Room
+from tests.e2e.room import Room
+from tests.e2e.stations import at, sit, until
 
 PAPER = "The code of the safe is 4917. The code of the bicycle lock is 2038. What is the code of the safe?"
 
 
-@pytest.fixture(scope="module")
-def sat(app: App) -> Callable[..., str]:
+def sat(app: App, **keeping: Any) -> str:
     """A run with its notes kept in a way of its own, once it is over."""
-
-    def sit(**keeping: Any) -> str:
-        body = {"prompt": PAPER, "max_new_tokens": 8, "keeping": keeping, "keep": True}
-        run = str(app.ask("/api/runs", body)["id"])
-        end = time.monotonic() + LONG / 1000
-        while app.ask(f"/api/runs/{run}")["state"] != "finished" and time.monotonic() < end:
-            time.sleep(0.5)
-        return run
-
-    return sit
+    return sit(app, prompt=PAPER, max_new_tokens=8, keeping=keeping)
 
 
 def marks(page: Page) -> str:
@@ -55,10 +45,8 @@ def covered(page: Page) -> float:
     return share
 
 
-def test_columns_let_go_are_torn_off_and_come_back(
-    app: App, visit: Callable[..., Page], sat: Callable[..., str]
-) -> None:
-    run = sat(first=4, last=16)
+def test_columns_let_go_are_torn_off_and_come_back(app: App, visit: Callable[..., Page]) -> None:
+    run = sat(app, first=4, last=16)
     events = app.lines(run)
     gone = [position for event in events if event["type"] == "forgot" for position in event["positions"]]
     prompt = len(next(event for event in events if event["type"] == "started")["prompt"])
@@ -85,12 +73,17 @@ def test_columns_let_go_are_torn_off_and_come_back(
     room.until("m.reason")
     assert marks(page) == at_the_end and torn.count() > 0
 
+    page = at(visit, app, "notes", f"run={run}")  # the scratch paper's own page tears them off, too
+    until(page, "[data-overview]", f"d.torn === '{len(gone)}'")
+    page.locator("[data-choose=moment]").fill("0")
+    until(page, "[data-overview]", "d.torn === '0'")
+
 
 @pytest.mark.parametrize(("dtype", "lang"), [("int4", "en-US"), ("fp8", "zh-CN")])
 def test_the_formula_of_squeezed_notes_gives_the_bytes(
-    app: App, visit: Callable[..., Page], sat: Callable[..., str], dtype: str, lang: str
+    app: App, visit: Callable[..., Page], dtype: str, lang: str
 ) -> None:
-    page = visit(f"{app.address}/?run={sat(dtype=dtype)}&at=999", locale=lang)
+    page = visit(f"{app.address}/?run={sat(app, dtype=dtype)}&at=999", locale=lang)
     moment = Room(page).until("m.reason")
     layers, columns, heads, two, codes, scales = map(
         int, re.findall(r"\d+", page.locator(".formula span").first.inner_text())

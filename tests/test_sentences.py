@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 FILES = [ROOT / "app.py", *sorted((ROOT / "engine").rglob("*.py")), *sorted((ROOT / "service").rglob("*.py"))]
 
 MADE: dict[str, tuple[str, ...]] = {
+    "lacking(device)": ("no_compiler", "no_python_headers", "no_triton", "not_compiled_here"),
     "f'model_{status.state}'": ("model_absent", "model_fetching"),
     "{404: 'no_route', 405: 'wrong_method'}.get(error.status_code, 'not_json')": (
         "no_route",

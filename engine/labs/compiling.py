@@ -37,7 +37,7 @@ from engine.settings import Refusal
 if TYPE_CHECKING:
     from engine.model import LanguageModel
 
-SECONDS = 110.0
+SECONDS = 100.0
 """Bound on one number of rows. Ten to thirty seconds are usual."""
 LOOK = 0.2
 """Seconds between two looks at whether somebody waits."""
@@ -67,8 +67,8 @@ def compiled(model: LanguageModel, rows: int) -> dict[str, Any]:
     Raises `Refusal`: those of `lacking`, `compile_failed`, `compile_too_long`, and whatever `give_way` raises.
     """
     device = model.shape.device
-    if code := lacking(device):
-        raise Refusal(code, compiler=compiler(), device=device.type)
+    if lacking(device):
+        raise Refusal(lacking(device), compiler=compiler(), device=device.type)
     block, hidden = block_of(model, rows)
     with tempfile.TemporaryDirectory(prefix="open-book-exam-", ignore_cleanup_errors=True) as folder:
         asked = {"block": plain(block), "hidden": hidden, "threads": torch.get_num_threads()}

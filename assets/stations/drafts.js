@@ -170,9 +170,9 @@ export class Drafts {
   drawSheet(story, { what, pass, before, words: count }) {
     const { drafts, accepted } = story.passes[pass]
     const fresh = what === 'plain' || what === 'judged' ? before : count
-    const nodes = story.words.slice(0, count).map(({ text }, i) => piece(text, i >= fresh ? (i < fresh + accepted ? 'fresh right' : 'fresh') : guessed(story, i) ? 'right' : ''))
-    if (what === 'guess' || what === 'read') nodes.push(...drafts.map(({ text }) => piece(text, 'pencil')))
-    if (what === 'judged') nodes.push(...drafts.slice(refusedFrom(story, before, pass)).map(({ text }) => piece(text, 'struck')))
+    const nodes = story.words.slice(0, count).flatMap(({ text }, i) => piece(text, i >= fresh ? (i < fresh + accepted ? 'fresh right' : 'fresh') : guessed(story, i) ? 'right' : ''))
+    if (what === 'guess' || what === 'read') nodes.push(...drafts.flatMap(({ text }) => piece(text, 'pencil')))
+    if (what === 'judged') nodes.push(...drafts.slice(refusedFrom(story, before, pass)).flatMap(({ text }) => piece(text, 'struck')))
     this.sheet.replaceChildren(...nodes)
   }
 
@@ -187,7 +187,7 @@ export class Drafts {
     const stop = guess.at + guess.size
     const from = Math.max(0, guess.at - AROUND)
     const end = stop + drafts.length
-    const part = (a, b, kind) => text.slice(a, b).map(({ text: one }) => piece(one, kind))
+    const part = (a, b, kind) => text.slice(a, b).flatMap(({ text: one }) => piece(one, kind))
     const where = guess.at < story.prompt.length ? words.drafts.in_paper : words.drafts.in_answer
     return this.found.replaceChildren(el('small', {}, where), from ? '… ' : '', ...part(from, guess.at, 'far'), ...part(guess.at, stop, 'same'), ...part(stop, end, 'pencil'), ...part(end, end + AROUND, 'far'), end + AROUND < text.length ? ' …' : '')
   }
@@ -257,10 +257,8 @@ function guessed(story, index) {
   return story.from[index - 1]
 }
 
-const piece = (text, kind) => el('span', { class: kind || null }, written(text))
-
-/** A token's text with its gap before it; line breaks stay line breaks, with their sign. */
-function written(text) {
-  const gap = /^ [^ ]/.test(text) ? ' ' : ''
-  return text.includes('\n') ? gap + visible(text).replaceAll('↵', '↵\n') : gap + visible(text)
+/** A token behind its gap, which gets no stroke of its own; line breaks stay line breaks, with their sign. */
+function piece(text, kind) {
+  const seen = text.includes('\n') ? visible(text).replaceAll('↵', '↵\n') : visible(text)
+  return [/^ [^ ]/.test(text) ? ' ' : '', el('span', { class: kind || null }, seen)]
 }

@@ -36,7 +36,7 @@ export class Guess {
     const own = trace.words[from + accepted]?.token.id
     const first = judged && drafts[accepted]?.id === own && words > from + accepted ? accepted + 1 : accepted
     const done = judged ? Math.min(Math.max(0, words - from), first) : 0
-    const gap = (text) => (/^ [^ ]/.test(text) ? ' ' : '')
-    return drafts.slice(done).map(({ text }, i) => el('span', { class: judged && done + i >= first ? 'struck' : 'pencil' }, gap(text), visible(text), text.endsWith('\n') ? '\n' : ''))
+    const gap = (text) => (/^ [^ ]/.test(text) ? ' ' : '') // outside, or a line would end with a stroke through nothing
+    return drafts.slice(done).flatMap(({ text }, i) => [gap(text), el('span', { class: judged && done + i >= first ? 'struck' : 'pencil' }, visible(text), text.endsWith('\n') ? '\n' : '')])
   }
 }

@@ -95,6 +95,28 @@ def sit(app: App, **settings: Any) -> str:
     return run
 
 
+def stopped_early(app: App) -> str:
+    """A run that was stopped while it read, so nothing was chosen. One is enough for all tests."""
+
+    def make() -> str:
+        run = begin(app, prompt="The cat sat on the mat, and then the dog came in. " * 500)
+        app.ask(f"/api/runs/{run}/stop", {})
+        return over(app, run)
+
+    return _once(app, "stopped early", make)
+
+
+def too_long(app: App) -> str:
+    """A run that failed: its paper has more tokens than the model reads. One is enough for all tests."""
+    return _once(app, "too long", lambda: over(app, begin(app, prompt="a b c d e f g h " * 3000)))
+
+
+def _once(app: App, name: str, make: Callable[[], str]) -> str:
+    key = f"{app.home} {name}"
+    _sat[key] = found = _sat.get(key) or (make(), 1)
+    return found[0]
+
+
 def measured(app: App, lab: str, *pieces: str) -> dict[str, Any]:
     """What the API tells of a lab once these pieces are measured; what is there already is not measured again."""
     told = app.ask(f"/api/labs/{lab}")

@@ -18,7 +18,7 @@ from engine.settings import Fork
 from engine.trace import Decoded
 from engine.words import area_words, say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, begin, data, sit, until
+from tests.e2e.stations import LONG, begin, data, sit, stopped_early, too_long, until
 from tests.e2e.stations import at as station
 from tests.engine import tiny
 
@@ -315,9 +315,7 @@ def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: 
     app.ask(f"/api/runs/{run}/stop", {})
     until(page, "[data-state]", "d.state === 'stopped'")
     until(page, CHOICE, "d.drawn")
-    unread = begin(app, prompt="The cat sat on the mat, and then the dog came in. " * 500)
-    app.ask(f"/api/runs/{unread}/stop", {})
-    page = at(visit, app, unread, f"&lang={lang}")
+    page = at(visit, app, stopped_early(app), f"&lang={lang}")
     until(page, "[data-state]", "d.state === 'stopped'")
     expect(page.get_by_text(say("decode.state.stopped_early", lang))).to_be_visible()
     expect(page.locator("[data-do=end-length]")).to_be_enabled()
@@ -334,10 +332,9 @@ def test_a_fork_that_cannot_be_is_a_sentence(app: App, visit: Visit, lang: str) 
         route.continue_(post_data=json.dumps({**asked, "fork": {**asked["fork"], **wrong}}))
 
     page.route("**/api/runs", spoil)
-    failed = sit(app, prompt="a b c d e f g h " * 3000)
     for change, code in (
         ({"run": "never_was_in_here"}, "fork_not_kept"), ({"token": 10**6}, "not_a_candidate"),
-        ({"run": failed}, "fork_not_kept"), ({"kept": 99}, "no_word"),
+        ({"run": too_long(app)}, "fork_not_kept"), ({"kept": 99}, "no_word"),
     ):  # fmt: skip
         wrong.clear()
         wrong.update(change)

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, fits_a_phone, until
+from tests.e2e.stations import LONG, fits_a_phone, too_long, until
 
 Visit = Callable[..., Page]
 
@@ -94,8 +94,7 @@ def test_a_run_that_goes_on_is_followed_and_one_that_was_stopped_is_told(app: Ap
 
 @pytest.mark.parametrize(("lang", "said"), [("en", "ended before its first word"), ("zh", "第一个词之前就结束")])
 def test_a_run_that_failed_is_a_sentence(app: App, visit: Visit, lang: str, said: str) -> None:
-    run = app.ask("/api/runs", {"prompt": "a b c d e f g h " * 3000, "keep": True})["id"]
-    page = opened(visit(f"{app.address}/detokenise?run={run}&lang={lang}"))
+    page = opened(visit(f"{app.address}/detokenise?run={too_long(app)}&lang={lang}"))
     until(page, "[data-answer]", "d.over === 'true'")
     expect(page.get_by_text(said)).to_be_visible()
     assert data(page)["steps"] == "0"

@@ -4,9 +4,7 @@ numbers, and the runs with the remedy play in the exam room."""
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -14,42 +12,13 @@ from playwright.sync_api import Page, expect
 from engine.words import say
 from tests.e2e.conftest import App
 from tests.e2e.room import Room
-from tests.e2e.stations import LONG, until
+from tests.e2e.stations import LONG, at, measured, until
 
 Visit = Callable[..., Page]
 
 
-@pytest.fixture(scope="module")
-def measured(app: App) -> Callable[..., dict[str, Any]]:
-    """What the service tells of a lab once these pieces are measured."""
-
-    def measure(lab: str, *pieces: str) -> dict[str, Any]:
-        told = app.ask(f"/api/labs/{lab}")
-        end = time.monotonic() + 3 * LONG / 1000
-        for piece in pieces:
-            while piece not in told["results"] and time.monotonic() < end:
-                body = json.dumps({"kind": "lab", "lab": lab, "piece": piece, "model": told["model"]}).encode()
-                _post(f"{app.address}/api/measures", body)
-                told = app.ask(f"/api/labs/{lab}")
-        return told
-
-    return measure
-
-
-def _post(address: str, body: bytes) -> None:
-    import urllib.error
-    import urllib.request
-
-    try:
-        urllib.request.urlopen(urllib.request.Request(address, body, {"Content-Type": "application/json"}), timeout=150)
-    except urllib.error.HTTPError as refusal:
-        assert json.load(refusal)["error"]["code"] in ("measuring", "others_at_work")
-        time.sleep(1)
-
-
 def opened(visit: Visit, app: App, lab: str, lang: str) -> Page:
-    page = visit(f"{app.address}/{lab}?lang={lang}")
-    page.wait_for_selector("[data-ready=true]", timeout=LONG)
+    page = at(visit, app, lab, f"lang={lang}")
     until(page, "[data-lab]", "Number(d.measured) > 0")
     return page
 
@@ -59,10 +28,8 @@ def value(page: Page, selector: str) -> float:
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_squeezed_notes_show_what_was_measured(
-    app: App, visit: Visit, measured: Callable[..., dict[str, Any]], lang: str
-) -> None:
-    told = measured("smaller_notes", "group", "safe/int8", "safe/int2")
+def test_squeezed_notes_show_what_was_measured(app: App, visit: Visit, lang: str) -> None:
+    told = measured(app, "smaller_notes", "group", "safe/int8", "safe/int2")
     page = opened(visit, app, "smaller_notes", lang)
     for way in ("int8", "int2"):
         figures = told["figures"]["papers"]["safe"]["ways"][way]
@@ -87,8 +54,8 @@ def test_squeezed_notes_show_what_was_measured(
     assert page.locator("[data-part=proof] h2").inner_text() == say("smaller_notes.proof.title", lang)
 
 
-def test_a_real_group_is_squeezed_step_by_step(app: App, visit: Visit, measured: Callable[..., dict[str, Any]]) -> None:
-    group = measured("smaller_notes", "group", "safe/int8")["figures"]["group"]["layers"][0]
+def test_a_real_group_is_squeezed_step_by_step(app: App, visit: Visit) -> None:
+    group = measured(app, "smaller_notes", "group", "safe/int8")["figures"]["group"]["layers"][0]
     page = opened(visit, app, "smaller_notes", "en")
     sheet = page.locator("[data-group]")
     page.locator("[data-choose=dtype] label").filter(has_text="int2").click()
@@ -105,10 +72,8 @@ def test_a_real_group_is_squeezed_step_by_step(app: App, visit: Visit, measured:
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_forgetting_shows_which_columns_were_there_for_each_word(
-    app: App, visit: Visit, measured: Callable[..., dict[str, Any]], lang: str
-) -> None:
-    told = measured("forgetting", "guard/paper", "guard/sink/64")
+def test_forgetting_shows_which_columns_were_there_for_each_word(app: App, visit: Visit, lang: str) -> None:
+    told = measured(app, "forgetting", "guard/paper", "guard/sink/64")
     figures = told["figures"]["papers"]["guard"]
     one = figures["ways"]["sink"]["64"]
     page = opened(visit, app, "forgetting", lang)
@@ -135,10 +100,8 @@ def test_forgetting_shows_which_columns_were_there_for_each_word(
     assert figures["text"]["tokens"][:3] == ["<|im_start|>", "system", "\n"]
 
 
-def test_a_run_that_forgets_is_sat_from_its_page_and_plays_in_the_exam_room(
-    app: App, visit: Visit, measured: Callable[..., dict[str, Any]]
-) -> None:
-    told = measured("forgetting", "guard/paper", "guard/sink/64")
+def test_a_run_that_forgets_is_sat_from_its_page_and_plays_in_the_exam_room(app: App, visit: Visit) -> None:
+    told = measured(app, "forgetting", "guard/paper", "guard/sink/64")
     page = opened(visit, app, "forgetting", "en")
     page.locator("[data-do=both]").click()
     page.wait_for_selector("[data-both=finished]", timeout=4 * LONG)

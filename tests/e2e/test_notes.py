@@ -14,7 +14,7 @@ from playwright.sync_api import Page, Route, expect
 from engine.trace import norm_of
 from engine.words import say
 from tests.e2e.conftest import App, free_port, home_of
-from tests.e2e.stations import LONG, begin, data, sit, until
+from tests.e2e.stations import LONG, begin, data, sit, stopped_early, too_long, until
 from tests.e2e.stations import at as station
 
 Visit = Callable[..., Page]
@@ -366,13 +366,10 @@ def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: 
     until(page, "[data-state]", "d.state === 'stopped'")
     until(page, "[data-taken]", "d.used")
     assert int(data(page, "[data-taken]")["used"]) == kv_of(app.lines(run))[-1]["bytes"]
-    unread = begin(app, prompt="The cat sat on the mat, and then the dog came in. " * 500)
-    app.ask(f"/api/runs/{unread}/stop", {})
-    page = at(visit, app, unread, f"&lang={lang}")
+    page = at(visit, app, stopped_early(app), f"&lang={lang}")
     until(page, "[data-state]", "d.state === 'stopped'")
     expect(page.get_by_text(say("notes.state.stopped_early", lang))).to_be_visible()
-    failed = sit(app, prompt="a b c d e f g h " * 3000)
-    page = at(visit, app, failed, f"&lang={lang}")
+    page = at(visit, app, too_long(app), f"&lang={lang}")
     until(page, "[data-state]", "d.state === 'failed'")
     assert "8191" in page.locator("[data-state]").inner_text()
 

@@ -13,8 +13,7 @@ from playwright.sync_api import Page, expect
 from engine.labs import LABS
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, until
-from tests.e2e.test_remedies import PATIENT, at, data, measured
+from tests.e2e.stations import LONG, PATIENT, at, data, fits_a_phone, measured, until
 
 Visit = Callable[..., Page]
 ROOM = [f"room/capital/{block}" for block in (0, 1, 16, 64)]
@@ -62,6 +61,7 @@ def test_the_pool_is_drawn_as_the_engine_had_it(app: App, visit: Visit, lang: st
     page.locator("[data-do=play]").click()
     until(page, "[data-pool]", f"Number(d.step) > {shared - 1}")
     expect(page.locator("[data-do=play]")).to_have_text(say("paged.pool.pause", lang))
+    fits_a_phone(page)
 
 
 def test_room_is_the_apis(app: App, visit: Visit) -> None:
@@ -109,6 +109,7 @@ def test_what_is_typed_is_compared_id_by_id_and_really_taken_over(app: App, visi
     sat = data(page, "p[data-sat]")
     reused = next(line for line in app.lines(sat["run"]) if line["type"] == "reused")
     assert str(reused["stop"]) == sat["taken"] == taken
+    fits_a_phone(page)
 
 
 def test_a_second_questions_figures_are_the_apis(app: App, visit: Visit) -> None:
@@ -153,13 +154,3 @@ def test_the_runs_are_really_sat_and_play_in_the_exam_room(app: App, visit: Visi
         rest = len(started["prompt"]) - reused["stop"]
         sentence = page.locator(".exam-scene").inner_text()
         assert f"{reused['stop']} columns taken over, {rest} read in" in sentence
-
-
-@pytest.mark.parametrize("name", ["paged", "prefix"])
-def test_on_a_phone_nothing_runs_off_the_page(app: App, visit: Visit, name: str) -> None:
-    measured(app, name, "scenario" if name == "paged" else "pairs")
-    page = at(visit, app, name, "run=open-book", width=390, height=844)
-    until(
-        page, "[data-pool]" if name == "paged" else "[data-match]", "d.step" if name == "paged" else "d.cut === 'done'"
-    )
-    assert page.locator(".station").evaluate("(e) => e.scrollWidth - e.clientWidth") <= 1

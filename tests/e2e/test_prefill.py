@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, begin, data, over, sit, until
+from tests.e2e.stations import LONG, begin, data, over, sit, stopped_early, too_long, until
 from tests.e2e.stations import at as station
 from views import lessons
 
@@ -260,13 +260,10 @@ def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: 
     app.ask(f"/api/runs/{run}/stop", {})
     until(page, "[data-state]", "d.state === 'stopped'")
     until(page, TOLD, "d.source === 'computed'")
-    unread = begin(app, prompt="The cat sat on the mat, and then the dog came in. " * 500)
-    app.ask(f"/api/runs/{unread}/stop", {})
-    page = at(visit, app, unread, f"&lang={lang}")
+    page = at(visit, app, stopped_early(app), f"&lang={lang}")
     until(page, "[data-state]", "d.state === 'stopped'")
     expect(page.get_by_text(say("prefill.state.stopped_early", lang))).to_be_visible()
-    failed = sit(app, prompt="a b c d e f g h " * 3000)
-    page = at(visit, app, failed, f"&lang={lang}")
+    page = at(visit, app, too_long(app), f"&lang={lang}")
     until(page, "[data-state]", "d.state === 'failed'")
     assert "8191" in page.locator("[data-state]").inner_text()
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,38 +15,10 @@ from engine.labs import LABS
 from engine.tiles import naive, tiles
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, until
-from tests.e2e.test_prefill import sit
+from tests.e2e.stations import LONG, PATIENT, at, data, fits_a_phone, measured, sit, until
 
 Visit = Callable[..., Page]
 PAPER = {"prompt": "Anna's cat is called Luna. What is the name of Anna's cat?", "max_new_tokens": 8}
-PATIENT = 240_000
-"""Milliseconds that measuring a few pieces, or two long exams, may take on a busy machine."""
-
-
-def at(visit: Visit, app: App, name: str, query: str = "", **options: Any) -> Page:
-    page = visit(f"{app.address}/{name}?{query}", **options)
-    page.wait_for_selector(".station[data-ready=true]", timeout=LONG)
-    return page
-
-
-def data(page: Page, selector: str) -> dict[str, str]:
-    found: dict[str, str] = page.locator(selector).first.evaluate("(e) => ({...e.dataset})")
-    return found
-
-
-def measured(app: App, lab: str, *pieces: str) -> dict[str, Any]:
-    """Measure these pieces through the API when nobody's run goes on; what the lab then tells."""
-    end = time.monotonic() + 120
-    while app.ask("/api/health")["active"]:
-        assert time.monotonic() < end, "a run does not end"
-        time.sleep(0.2)
-    for piece in pieces:
-        body = json.dumps({"kind": "lab", "lab": lab, "piece": piece}).encode()
-        request = urllib.request.Request(f"{app.address}/api/measures", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=PATIENT / 1000) as reply:
-            assert json.load(reply)["name"] == piece
-    return app.ask(f"/api/labs/{lab}")
 
 
 def colours(page: Page, selector: str) -> int:
@@ -97,6 +67,7 @@ def test_the_tiles_are_worked_through_on_the_runs_own_numbers(app: App, visit: V
     page.locator("[data-do=play]").click()
     until(page, "[data-tiles]", "d.step === d.of")
     expect(page.locator("[data-do=play]")).to_have_text(say("flash.tiles.play", lang))
+    fits_a_phone(page)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -156,11 +127,13 @@ def test_notes_shared_are_measured_with_the_button_and_told_on_the_entry_page(
     assert figures["ids"]["same"] and data(page, "[data-ids]")["same"] == "true"
     cache = data(page, "[data-cache]")
     assert int(cache["ordinary"]) == 3 * int(cache["own"]) == figures["cache"]["allocated"]["ordinary"]
+    fits_a_phone(page)
     entry = at(visit, app, "remedies", f"lang={lang}")
     until(entry, "[data-remedy=groups]", "d.gained === 'true'")
     row = data(entry, "[data-remedy=groups]")
     assert json.loads(row["values"]) == figures["gained"] and figures["gained"]["bytes"] == 3
     assert entry.locator("[data-remedy]").count() == 11
+    fits_a_phone(entry)
     entry.locator("[data-remedy=flash] th a").click()
     entry.wait_for_url("**/flash?*", timeout=LONG)
 
@@ -223,10 +196,3 @@ def test_a_measurement_stops_and_what_was_measured_stays(app: App, visit: Visit)
     page.wait_for_selector("[data-measure=measure][data-state=stopped]", timeout=LONG)
     expect(page.locator("[data-do=measure]")).to_be_visible()
     assert len(app.ask("/api/labs/flash")["results"]) >= before
-
-
-@pytest.mark.parametrize("name", ["remedies", "flash", "groups"])
-def test_on_a_phone_nothing_runs_off_the_page(app: App, visit: Visit, name: str) -> None:
-    page = at(visit, app, name, f"run={sit(app, **PAPER)}", width=390, height=844)
-    wide = page.locator(".station").evaluate("(e) => e.scrollWidth - e.clientWidth")
-    assert wide <= 1

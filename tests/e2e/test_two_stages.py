@@ -196,3 +196,6 @@ def test_a_run_without_notes_says_so_in_the_exam_room_and_here(app: App, visit: 
     page = at(visit, app, run, f"&lang={lang}")
     expect(page.get_by_text(say("two_stages.table.no_notes", lang))).to_be_visible()
     assert page.locator("[data-cell='input.decode']").count() == 0
+    page = station(visit, app, "notes", f"run={run}&lang={lang}")
+    said = say("notes.overview.none", lang, word="").strip()
+    expect(page.locator("[data-note]")).to_contain_text(said.lstrip("：: "))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
 
 from engine import clock, jobs, weights
+from engine.model import LanguageModel, wrap
 from engine.process import EngineProcess, Message
 from engine.settings import Refusal, Settings
-from engine.trace import Chose, Event, Finished, Layer, Started
+from engine.trace import Chose, Decoded, Event, Finished, Layer, Started
 from tests.engine import tiny
 
 
@@ -42,9 +45,9 @@ class Line:
         return [event for kind, name, *told in self.heard if (kind, name) == ("events", run) for event in told[0]]
 
 
-def serve(line: Line, kind: str = "llama") -> EngineProcess:
+def serve(line: Line, kind: str = "llama", others: Mapping[str, LanguageModel] = MappingProxyType({})) -> EngineProcess:
     engine = EngineProcess(cast(Any, line), "cpu", "float32")
-    engine.models["tiny"] = tiny.model(kind)
+    engine.models |= {"tiny": tiny.model(kind), **others}
     with pytest.raises(EOFError):
         engine.serve()
     return engine
@@ -84,6 +87,23 @@ def test_runs_go_on_together_and_each_answers_as_it_would_alone() -> None:
         assert ids == tiny.sit("llama", exam).output_ids
     first = [event for event in line.events("a") + line.events("b") if isinstance(event, Started)]
     assert [event.cold for event in first] == [True, False]
+
+
+def test_a_second_loaded_model_guesses_and_others_are_refused() -> None:
+    exam = tiny.raw(draft=3, draft_model="second")
+    stranger = wrap(tiny.network("gpt2"), tiny.sentencepiece(), name="stranger")
+    names = {"good": "second", "absent": "nobody", "strange": "stranger"}
+    line = Line(*[submit(run, replace(exam, model="tiny", draft_model=name)) for run, name in names.items()])
+    serve(line, others={"second": tiny.model("gpt2"), "stranger": stranger})
+    ids = tuple(event.token.id for event in line.events("good") if isinstance(event, Chose))
+    assert ids == tiny.sit("llama", tiny.raw()).output_ids
+    assert any(event.drafts for event in line.events("good") if isinstance(event, Decoded))
+    ends = {run: line.events(run)[-1] for run in ("absent", "strange")}
+    codes = {run: (end.code, dict(end.values)) for run, end in ends.items() if isinstance(end, Finished)}
+    assert codes == {
+        "absent": ("model_not_ready", {"model": "nobody"}),
+        "strange": ("other_vocabulary", {"draft": "stranger", "model": "llama"}),
+    }
 
 
 def test_every_layer_of_a_prefill_is_told_as_it_happens() -> None:

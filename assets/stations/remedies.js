@@ -105,7 +105,7 @@ class Remedies {
     if (Object.keys(this.labs).length) return
     for (const { name, stage } of this.options.remedies) {
       const shipped = await this.station.ask(`labs/${name}/recorded`).catch(() => null)
-      if (this.closed || Object.keys(this.labs).length > this.options.remedies.length) return
+      if (this.closed) return
       if (shipped) this.labs[name] = { name, stage, measured: 0, taken: null, gained: null, recorded: { ...shipped, gained: shipped.figures.gained } }
     }
     this.draw()

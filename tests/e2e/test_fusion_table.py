@@ -170,3 +170,19 @@ def test_one_button_measures_what_is_missing(app: App, visit: Visit, lang: str) 
         assert tags.count() == (row["source"] != "none")
         if row["source"] != "none":
             expect(tags).to_have_class(f"tag {kind[row['source']]} mini")
+
+
+def test_without_a_model_the_table_tells_what_was_recorded(app: App, visit: Visit) -> None:
+    """And says why nothing can be measured."""
+    why = say("errors.model_not_ready", "en", model="it")
+    error = {"code": "model_not_ready", "values": {"model": "it"}, "message": why}
+    page = visit("about:blank")
+    page.route("**/api/labs", lambda route: route.fulfill(status=503, json={"error": error}))
+    page.goto(f"{app.address}/remedies?lang=en")
+    recorded = {lab["name"]: lab["recorded"] for lab in app.ask("/api/labs")["labs"]}
+    until(page, "[data-remedy=prefix]", "d.source === 'recorded'")
+    for name, shipped in recorded.items():
+        row = data(page, f"[data-remedy={name}]")
+        assert (row["gained"], json.loads(row["values"])) == ("false", shipped and shipped["gained"])
+    expect(page.locator("[data-told]")).to_have_text(why)
+    expect(page.locator("[data-do=all]")).to_be_disabled()

@@ -1,9 +1,9 @@
 """The story itself: prefill, then one decode step after another, for all active runs together.
 
 `step(model, runs, emit, hear)` does one turn: at most one prefill pass (whole, or a chunk when others are writing)
-and one decode pass that advances every writing run; `engine.schedule` says who takes part. It yields nothing and returns
-nothing; what happened is told to `emit(run, event)`. `hear()` is called between layers of a prefill, so that whoever
-drives the loop can hear a stop.
+and one decode pass that advances every writing run; `engine.schedule` says who takes part. It yields nothing and
+returns nothing; what happened is told to `emit(run, event)`. `hear()` is called between layers of a prefill, so that
+whoever drives the loop can hear a stop.
 """
 
 from __future__ import annotations

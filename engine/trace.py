@@ -357,7 +357,7 @@ class State:
     `read` prompt positions have notes in every layer; of positions [chunk_start, chunk_stop) the first `layers`
     layers have theirs. `columns` is the KV cache's length. `held` counts the tokens chosen since text was last released
     (special ones aside, which have no text to wait for): while it is not 0 in `decode`, a character is half written.
-    The decode steps so far are `passes`; they read `offered` tokens that were guessed ahead, and kept `accepted` of them.
+    The decode steps so far are `passes`; they read `offered` tokens that were guessed ahead, and kept `accepted`.
     """
 
     phase: Phase = "idle"

@@ -1,4 +1,4 @@
-"""Operator fusion: one layer's operations, joined and compiled, stepped through; what the engine's own joining gains."""
+"""Operator fusion: one layer's operations, joined and compiled, stepped through; what the engine's joining gains."""
 
 from views import lab
 

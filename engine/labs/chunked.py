@@ -22,8 +22,8 @@ LENGTHS = (1024, 2048)
 """Tokens of the paper that arrives."""
 CHUNKS = (0, 512, 256, 128, 64, 32)
 """Tokens read in one pass; 0: all of them."""
-MOST = 32
-"""Chunks that a paper is cut into: beyond, the other's answer would be over first."""
+MOST = 16
+"""Chunks that a paper is cut into: beyond, a piece takes too long, and the other's answer would be over first."""
 WHOLE = int(RANGES["chunk"][1])
 """As a setting: 0 would mean 256 while others write."""
 AFTER = 8
@@ -31,7 +31,7 @@ AFTER = 8
 SECONDS = 5.0
 """Patience for one chunk size; at least one sitting, at most `ROUNDS`."""
 ROUNDS = 3
-WORDS, WORDS_LATE = 60, 4
+WORDS, WORDS_LATE = 40, 4
 """That the first and the second write, end tokens or not."""
 LIVE = 64
 """The chunk size of the run to watch."""

@@ -34,7 +34,7 @@ def test_the_entry_page_needs_the_longest_paper_whole_and_in_one_chunk_size() ->
 
 
 def test_chunk_sizes_that_cut_a_paper_into_no_more_parts_than_the_other_has_words() -> None:
-    assert chunks_of(1024) == [0, 512, 256, 128, 64, 32] and chunks_of(2048) == [0, 512, 256, 128, 64]
+    assert chunks_of(1024) == [0, 512, 256, 128, 64] and chunks_of(2048) == [0, 512, 256, 128]
     assert chunks_of(64) == [0, 32]
 
 

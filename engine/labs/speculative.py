@@ -25,9 +25,9 @@ ROWS = (1, 2, 3, 4, 5, 8, 9, 16)
 """Query lengths of the passes that are timed."""
 CONTEXT = 256
 """Positions of notes behind them."""
-ROUNDS = 5
-SECONDS = 3.0
-"""No further pair of answers is begun after that long."""
+LEAST, ROUNDS = 3, 5
+SECONDS, PATIENCE = 3.0, 30.0
+"""An answer is sat `LEAST` times unless that takes longer than `PATIENCE`, and up to `ROUNDS` while it is quick."""
 SHOWN = 8
 """Guesses of the runs that are sat side by side."""
 
@@ -157,7 +157,7 @@ def answer_of(model: LanguageModel, name: str, draft: int, by: str = "") -> dict
         rounds = [sit()]
         if _spent(rounds) < SECONDS:
             rounds = []  # the first did not count
-        while not rounds or (len(rounds) < ROUNDS and _spent(rounds) < SECONDS):
+        while _again(rounds):
             rounds.append(sit())
     sat = rounds[-1]
     words = len(sat["drafted"].trace.words) - 1
@@ -166,6 +166,12 @@ def answer_of(model: LanguageModel, name: str, draft: int, by: str = "") -> dict
         **{side: spread([one[side].seconds / words for one in rounds]) if words else None for side in sides},
         "same": sat["drafted"].trace.output_ids == sat["plain"].trace.output_ids,
     }  # fmt: skip
+
+
+def _again(rounds: Sequence[Mapping[str, Sat]]) -> bool:
+    """Whether the pair of answers is to be sat once more."""
+    bound = PATIENCE if len(rounds) < LEAST else SECONDS
+    return not rounds or (len(rounds) < ROUNDS and _spent(rounds) < bound)
 
 
 def _spent(rounds: Sequence[Mapping[str, Sat]]) -> float:

@@ -49,6 +49,7 @@ export class Curves {
       svg('text', { class: 'axis', x: (this.edge.left + width) / 2, y: height - 0.4 * size, 'text-anchor': 'middle' }, this.across),
       svg('text', { class: 'axis', x: 4, y: size, 'text-anchor': 'start' }, this.up))
     for (const one of this.series) picture.append(this.line(one, x, y))
+    picture.append(...this.names(x, y, bottom - 4, 1.25 * size))
     this.root.replaceChildren(picture)
   }
 
@@ -64,12 +65,20 @@ export class Curves {
     const group = svg('g', { class: `series ${mark}`, 'data-series': name, 'data-points': JSON.stringify(points) })
     if (line && places.length > 1) group.append(svg('polyline', { points: places.map((place) => place.join()).join(' ') }))
     if (dots) group.append(...places.map(([cx, cy]) => svg('circle', { cx, cy, r: 3.5 })))
-    const last = places.at(-1)
-    if (label && last) {
-      const left = last[0] > x(0) + 0.6 * (this.root.clientWidth - this.edge.left)
-      group.append(svg('text', { x: last[0] + (left ? -8 : 8), y: Math.max(this.edge.top + 4, last[1] - 8), 'text-anchor': left ? 'end' : 'start' }, label))
-    }
     return group
+  }
+
+  /** Each series' name at its last point, from top to bottom, `apart` at least, so that two that end alike can be read. */
+  names(x, y, lowest, apart) {
+    const ends = this.series.filter(({ label, points }) => label && points.length)
+      .map(({ label, mark, points }) => ({ label, mark, across: x(points.at(-1)[0]), up: Math.max(this.edge.top + 4, y(points.at(-1)[1]) - 8) }))
+      .sort((one, other) => one.up - other.up)
+    ends.forEach((one, i) => { if (i) one.up = Math.max(one.up, ends[i - 1].up + apart) })
+    ends.toReversed().forEach((one, i, from) => { one.up = Math.min(one.up, i ? from[i - 1].up - apart : lowest) })
+    return ends.map(({ label, mark, across, up }) => {
+      const left = across > x(0) + 0.6 * (this.root.clientWidth - this.edge.left)
+      return svg('g', { class: `series ${mark}` }, svg('text', { x: across + (left ? -8 : 8), y: up, 'text-anchor': left ? 'end' : 'start' }, label))
+    })
   }
 }
 

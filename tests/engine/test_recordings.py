@@ -12,6 +12,7 @@ from engine import record as module
 from engine import tracefile, weights
 from engine.__main__ import main
 from engine.commands import open_model
+from engine.labs import LABS
 from engine.model import LanguageModel
 from engine.record import FOLDER, RUNS, Recording, record, recordings, same
 from engine.settings import Refusal
@@ -39,7 +40,8 @@ def opened() -> Callable[[str], LanguageModel]:
 
 def test_four_exams_are_recorded_and_nothing_else_lies_there() -> None:
     assert [recording.name for recording in recordings()] == NAMES
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(f"{name}.trace" for name in NAMES)
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(["labs", *(f"{name}.trace" for name in NAMES)])
+    assert {path.stem for path in (FOLDER / "labs").iterdir()} == LABS.keys()
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=NAMES)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any, Literal
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from pydantic import ConfigDict, TypeAdapter
 
 from engine import machine
@@ -28,6 +28,8 @@ from service.kept import Kept, Results
 
 SECONDS = 120.0
 """Patience for one piece. A batch of 32 on a busy machine takes a while, and a long paper's pass."""
+GONE = 499
+"""Nobody reads this answer: whoever asked has closed the connection."""
 LOOK = 0.25
 """Seconds between two looks at whether whoever asked is still there."""
 
@@ -69,14 +71,14 @@ def add_measures(app: FastAPI, service: Service) -> Measures:
         return await measures.told(model or service.models.default)
 
     @app.post("/measures", openapi_extra=_SCHEMA)
-    async def measure(request: Request) -> dict[str, Any]:
+    async def measure(request: Request) -> Any:
         """Measure one piece now, and keep it."""
         asked = parse(await request.body(), _REQUEST)
         work = asyncio.ensure_future(measures.measure(asked))
         while not (await asyncio.wait({work}, timeout=LOOK))[0]:
             if await request.is_disconnected():
                 work.cancel()
-        return await work
+        return Response(status_code=GONE) if work.cancelled() else work.result()
 
     return measures
 

@@ -58,6 +58,7 @@ export function duration(seconds) {
 
 /** Bytes in decimal units, as the ruler counts them. */
 export function bytes(count) {
+  if (count < 100) return `${number(count)} B`
   const [unit, size] = count >= 1e9 ? ['GB', 1e9] : count >= 1e6 ? ['MB', 1e6] : ['KB', 1e3]
   return `${number(count / size, count / size < 10 ? 2 : 1)} ${unit}`
 }

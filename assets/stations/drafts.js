@@ -103,7 +103,7 @@ export class Drafts {
   tellOwn() {
     const { words, scene } = this.lab
     const { own } = this.stories
-    this.own.hidden = !own
+    this.own.hidden = this.name !== 'own'
     if (!own) return
     const sums = totals(own.passes.map(({ drafts, accepted }) => ({ ids: drafts, accepted })))
     const usual = own.words.length - 1

@@ -16,10 +16,14 @@ export const mount = (element, options) => mountLab(element, options, (lab) => {
   return { problem: new Problem(lab), idea: new Operations(lab), measured: new Measured(lab), proof: new Proof(lab) }
 })
 
-/** What was measured of the layer. Where compiling is not possible here, that way is a recorded result's, and marked so. */
-function layersOf({ figures, shipped, recorded }) {
+/**
+ * What was measured of the layer. Where compiling is not possible here, that way is a recorded result's, and marked so;
+ * its times never stand as bars on one scale with those of this machine.
+ */
+function layersOf({ figures, shipped, recorded, own }) {
   const layers = figures?.layer ?? []
-  if (recorded || !shipped) return layers
+  const lacking = own?.plan.some(({ kind, lacking }) => kind === 'compiled' && lacking)
+  if (recorded || !shipped || !lacking) return layers
   return layers.map((layer) => {
     const other = shipped.figures.layer.find(({ rows }) => rows === layer.rows)?.ways.compiled
     return layer.ways.compiled || !other ? layer : { ...layer, ways: { ...layer.ways, compiled: { ...other, recorded: true } } }
@@ -38,7 +42,7 @@ class Problem {
     const steps = events.filter(({ type }) => type === 'decoded').map(({ seconds }) => seconds).sort((a, b) => a - b)
     if (!facts || !steps.length) return
     const middle = steps[Math.floor(steps.length / 2)]
-    const [one] = figures?.decode ?? []
+    const [one] = this.lab.shown?.model === facts.model ? (figures?.decode ?? []) : []
     Object.assign(this.root.dataset, { seconds: middle, calls: one?.apart.calls ?? '' })
     this.root.replaceChildren(...rich(words.problem.told, { time: time(middle), layers: number(facts.layers) }), ' ', tag(scene, summary?.recorded ? 'recorded' : 'measured', true),
       ...(one ? [' ', ...rich(words.problem.calls, { calls: number(one.apart.calls), each: number(one.apart.calls / facts.layers, 0) }), ' ', this.lab.tag()] : []))
@@ -83,9 +87,8 @@ class Measured {
     const { words } = this.lab
     this.times.replaceChildren(bars(layers.map(({ rows, ways }) => ({
       label: this.rows(rows),
-      sides: Object.entries(ways).map(([name, way]) => ({ name: `layer-${rows}-${name}`, mark: MARK[name], label: words.ways[name], ...way.seconds })),
+      sides: Object.entries(ways).filter(([, way]) => !way.recorded).map(([name, way]) => ({ name: `layer-${rows}-${name}`, mark: MARK[name], label: words.ways[name], ...way.seconds })),
     })), { say: time, tag: () => this.lab.tag() }))
-    for (const { rows, ways } of layers) for (const [name, way] of Object.entries(ways)) if (way.recorded) this.times.querySelector(`[data-bar="layer-${rows}-${name}"] .tag`)?.replaceWith(this.mark(way))
   }
 
   layerTable(layers) {

@@ -237,10 +237,10 @@ def _why_not(model: LanguageModel, name: str) -> str:
 
     from engine import weights
 
-    if not weights.present(name):
-        return "absent"
     if weights.MODELS[name].parameters >= model.facts.parameters:
         return "not_smaller"
+    if not weights.present(name):
+        return "absent"
     listed = Tokenizer.from_file(str(weights.folder(name) / "tokenizer.json")).get_vocab(with_added_tokens=True)
     return "" if listed == model.text.vocabulary else "tokens"
 

@@ -87,7 +87,7 @@ def test_every_piece_is_measured_and_makes_figures(
         expected = sum(cost(rows, each["read"]) for each in told["passes"]) / (one["tokens"] - 1)
         assert one["expected"] == pytest.approx(expected)
     assert figures["same"] == {"of": 4, "same": 4}
-    assert figures["smaller"]["name"] == "" and {one["why"] for one in figures["smaller"]["looked"]} == {"absent"}
+    assert figures["smaller"]["name"] == "" and {one["why"] for one in figures["smaller"]["looked"]} == {"not_smaller"}
     gained = figures["gained"]
     by = {(one["paper"], one["draft"]): one for one in figures["answers"]}
     assert (gained["best"], gained["worst"]) == (by["one", 4]["ratio"], by["two", 4]["ratio"])
@@ -103,11 +103,12 @@ def test_a_smaller_model_that_is_here_guesses_too(small: None, tmp_path: Path, m
     model = tiny.model("llama")
     name = weights.DEFAULT
     folder = weights.folder(name)
-    tiny.tokenizer().save_pretrained(str(folder))
-    (folder / "source.json").write_text("{}")
     assert {one["name"]: one["why"] for one in others(model)}[name] == "not_smaller"
     known = replace(weights.MODELS[name], parameters=100)
     monkeypatch.setitem(weights.MODELS, name, known)
+    assert {one["name"]: one["why"] for one in others(model)}[name] == "absent"
+    tiny.tokenizer().save_pretrained(str(folder))
+    (folder / "source.json").write_text("{}")
     assert {one["name"]: one["why"] for one in others(model)}[name] == ""
     monkeypatch.setattr(speculative, "smaller_model", lambda model, by: tiny.model("gpt2"))
     plan = LAB.plan(model)

@@ -113,10 +113,17 @@ function torn(w, trace, state) {
   return { title: w.torn, template, values, note: 'first' }
 }
 
+/** How a paper that came to its end was read and written: at once or in parts, word by word or with guesses. */
+function whole(w, { passes }, { offered }) {
+  if (offered) return w.end_guessed
+  const parts = passes.filter(({ taken }) => !taken).length
+  return parts > 1 ? fill(w.end_parts, { n: number(parts) }) : w.end
+}
+
 function ended({ words, trace, errors }, { state }) {
   const w = words.head
   const { finished } = trace
-  const title = state.reason === 'eos' ? w.end : w[state.reason]
+  const title = state.reason === 'eos' ? whole(w, trace, state) : w[state.reason]
   const sentence = finished.code && errors?.[finished.code]
   if (sentence)
     return { title, template: fill(sentence, Object.fromEntries(finished.values)), abnormal: true, note: null }

@@ -42,7 +42,7 @@ TEST_GIGABYTES = 0.1
 EVERY = 20.0
 """Seconds after which a step that takes long says that it goes on."""
 
-SIDE_BY_SIDE = False
+SIDE_BY_SIDE = True
 """Whether the browser's tests and all others run at the same time, in two processes with a model each."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")

@@ -110,11 +110,11 @@ def test_two_people_do_not_disturb_each_other(app: App, visit: Visit) -> None:
     asked = ("Tell me about the sea in three sentences.", ANNA.format("Luna"))
     alone = []
     for room, prompt in zip(rooms, asked, strict=True):
-        room.ask(prompt=prompt, max_new_tokens=48)
+        room.ask(prompt=prompt, max_new_tokens=32)
         alone.append(room.moment.text)
-    rooms[0].ask(prompt=asked[0], wait=False, max_new_tokens=48)
+    rooms[0].ask(prompt=asked[0], wait=False, max_new_tokens=32)
     rooms[0].until("m.chosen > 1")
-    rooms[1].ask(prompt=asked[1])
+    rooms[1].ask(prompt=asked[1], max_new_tokens=32)
     together = [room.until("m.reason") for room in rooms]
     assert [moment.text for moment in together] == alone
     for room in rooms:
@@ -272,7 +272,7 @@ def without_torch(app: App, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     other.stop()
 
 
-@pytest.mark.parametrize("recording", ["open-book", "closed-book", "chinese", "long-paper"])
+@pytest.mark.parametrize("recording", ["chinese", "long-paper"])
 def test_a_recording_plays_with_its_lens_where_torch_is_not(without_torch: App, visit: Visit, recording: str) -> None:
     page = visit("about:blank")
     rows: list[tuple[int, str]] = []

@@ -232,5 +232,5 @@ def test_another_run_can_be_chosen(app: App, page: Page) -> None:
     page.wait_for_url("**/tokenise?*run=closed-book*")
     until(page, "[data-ready]", "d.ready")
     prompt = app.ask("/api/runs/closed-book")["prompt"]
+    expect(page.locator("textarea[name=text]")).to_have_value(prompt, timeout=LONG)
     Cut(page).until(prompt)
-    assert page.locator("textarea[name=text]").input_value() == prompt

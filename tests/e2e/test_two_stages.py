@@ -180,6 +180,8 @@ def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: 
         time.sleep(0.2)
     app.ask(f"/api/runs/{run}/stop", {})
     until(page, "[data-state]", "d.state === 'stopped'")
+    page = at(visit, app, run, f"&lang={lang}")
+    until(page, "[data-state]", "d.state.startsWith('stopped')")
     assert cell(page, "input.decode") == 1
     failed = begin(app, prompt="word " * 2000, notes=False, max_new_tokens=4)
     page = at(visit, app, failed, f"&lang={lang}")

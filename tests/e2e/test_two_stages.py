@@ -171,17 +171,18 @@ def test_a_recording_does_not_stand_under_this_machines_roof(app: App, visit: Vi
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: str) -> None:
+    end = time.monotonic() + 120
+    while app.ask("/api/health")["active"]:
+        assert time.monotonic() < end, "steps shared with somebody's run are left out of the table"
+        time.sleep(0.2)
     run = begin(app, prompt="Tell me a very long story about a lighthouse.", max_new_tokens=512)
     page = at(visit, app, run, f"&lang={lang}")
     until(page, "[data-state]", "d.state === 'running'")
-    end = time.monotonic() + 120
     while app.ask(f"/api/runs/{run}")["tpot"] is None:
         assert time.monotonic() < end, "no second word came"
         time.sleep(0.2)
     app.ask(f"/api/runs/{run}/stop", {})
     until(page, "[data-state]", "d.state === 'stopped'")
-    page = at(visit, app, run, f"&lang={lang}")
-    until(page, "[data-state]", "d.state.startsWith('stopped')")
     assert cell(page, "input.decode") == 1
     failed = begin(app, prompt="word " * 2000, notes=False, max_new_tokens=4)
     page = at(visit, app, failed, f"&lang={lang}")

@@ -1,8 +1,8 @@
 """The model and its measurements: torch and transformers, no web, no plotting.
 
-Only `engine.trace`, `engine.codec`, `engine.tracefile`, `engine.words`, `engine.settings`,
-`engine.weights` and `engine.cost` may be imported by the pages' process; none of them imports torch
-(`tests/test_imports.py` proves it in fresh interpreters).
+`docs/architecture.md` draws the packages and who may import whom; `settings` and `words` stand below all of them. The
+pages' process imports `trace`, `plan`, `weights`, `disaggregation`, and of `labs`, `jobs.machine` and `measure.fit`
+what is pure; none of it imports torch (`tests/test_imports.py` proves it in fresh interpreters).
 """
 
 import os

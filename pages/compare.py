@@ -1,7 +1,7 @@
 """Two runs side by side, on one clock: what each waited for, and what differs."""
 
-from engine.catalogue import MODELS
 from engine.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
+from engine.weights.catalogue import MODELS
 from views import lessons, place, station
 
 station.show(

@@ -1,6 +1,6 @@
 """Finished runs on disk, and the recordings that ship with the project. A link to a run survives a restart.
 
-One run is two files in one folder: `ID.trace` (`engine.tracefile`), and beside it `ID.json` with its summary and its
+One run is two files in one folder: `ID.trace` (`engine.trace.file`), and beside it `ID.json` with its summary and its
 owner, which is nobody else's business and therefore not in the trace. Number and bytes are bounded, oldest first.
 """
 
@@ -18,10 +18,11 @@ from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from engine import codec, tracefile
-from engine.looks import Looks
 from engine.settings import Refusal, Settings
-from engine.tracefile import SUFFIX, Lens, TraceFile
+from engine.trace import codec
+from engine.trace import file as tracefile
+from engine.trace.file import SUFFIX, Lens, TraceFile
+from engine.trace.looks import Looks
 from service.feed import Feed
 from service.summary import Summary, summarise
 
@@ -92,7 +93,7 @@ class Archive:
         return await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
     async def get(self, run_id: str) -> Saved:
-        """A finished run or a recording. Raises `Refusal`: `unknown_run`, or those of `engine.tracefile.read`."""
+        """A finished run or a recording. Raises `Refusal`: `unknown_run`, or those of `engine.trace.file.read`."""
         if here := self._recordings.get(run_id) or self._unsaved.get(run_id):
             return here
         saved = self._open.get(run_id)

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.looks import FULL, KEPT
 from engine.settings import Refusal
-from engine.tracefile import TraceFile
+from engine.trace.file import TraceFile
+from engine.trace.looks import FULL, KEPT
 
 MAX_BYTES = 64 * 2**20
 """Of answers kept."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Query
 
-from engine.architecture import of_run
+from engine.plan.read import of_run
 from engine.settings import Refusal
 from engine.trace import Facts, Started
 from service.core import Service
@@ -38,7 +38,7 @@ async def facts_of(service: Service, run_id: str) -> Facts:
 
 
 def flops_of(facts: Facts, tokens: int) -> int | None:
-    """FLOPs of reading the first `tokens` tokens (`engine.cost`); None where the model's sizes leave it open."""
+    """FLOPs of reading the first `tokens` tokens (`engine.plan.cost`); None where the model's sizes leave it open."""
     try:
         return Costs(of_run(facts), facts).total(tokens, 0)
     except Refusal:

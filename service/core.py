@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from engine import weights
-from engine.looks import Looks
 from engine.settings import Refusal, Settings
 from engine.trace import Trace
-from engine.tracefile import Lens, TraceFile
+from engine.trace.file import Lens, TraceFile
+from engine.trace.looks import Looks
 from service.archive import Archive, Saved, saved_of, with_looks
 from service.attention import Shared, Weights, recorded
 from service.engine_client import EngineClient

@@ -1,4 +1,4 @@
-"""What a run's passes cost, computed from the sizes of its model (`engine.cost`): FLOPs by operation, bytes moved.
+"""What a run's passes cost, computed from the sizes of its model (`engine.plan.cost`): FLOPs by operation, bytes moved.
 
 `GET /api/runs/{id}/costs` (`docs/api.md`). Nothing here is measured; what was is in the run's own trace.
 """
@@ -10,22 +10,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine import cost, weights
-from engine.architecture import Architecture, of_run
-from engine.configs import from_disk
-from engine.formats import cache_format, weight_format
+from engine import weights
+from engine.plan import cost
+from engine.plan.architecture import Architecture
+from engine.plan.configs import from_disk
+from engine.plan.formats import cache_format, weight_format
+from engine.plan.read import of_run
 from engine.settings import Refusal
 from engine.trace import Decoded, Facts, Prefilled, Trace
 
 BATCHES = (1, 2, 4, 8, 16, 32)
-"""As in `engine.stages`."""
+"""As in `engine.jobs.stages`."""
 CURVE = 4
 """Lengths per doubling on the curve of prefill."""
 
 
 def costs_of(trace: Trace, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """See `docs/api.md`. `config` is the model's own where it is at hand. Raises `Refusal`: `unfinished` for a run that
-    has not started, and those of `engine.architecture.of_run`."""
+    has not started, and those of `engine.plan.architecture.of_run`."""
     started = trace.started
     if started is None:
         raise Refusal("unfinished")

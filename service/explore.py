@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Response
 
-from engine.looks import FULL
 from engine.settings import Refusal
-from engine.tracefile import TraceFile
+from engine.trace.file import TraceFile
+from engine.trace.looks import FULL
 from service.core import Service
 
 MAX_CELLS = 128

@@ -15,10 +15,10 @@ from typing import Any, Literal
 from fastapi import FastAPI, Request, Response
 from pydantic import ConfigDict, TypeAdapter
 
-from engine import machine
-from engine.fit import fit
+from engine.jobs import machine
 from engine.labs.base import Lab
 from engine.labs.jobs import known
+from engine.measure.fit import fit
 from engine.settings import Refusal
 from engine.trace import Decoded, Facts, Prefilled, Trace, itl
 from service.body import parse

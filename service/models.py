@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from engine.catalogue import Model
 from engine.settings import Refusal
 from engine.weights import Progress
+from engine.weights.catalogue import Model
 
 State = Literal["absent", "fetching", "present", "loading", "loaded", "failed"]
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI, Query, Request
 from pydantic import ConfigDict, TypeAdapter
 
-from engine.codec import plain_tokens
 from engine.settings import Refusal
+from engine.trace.codec import plain_tokens
 from service.body import parse
 from service.bounds import check_text
 from service.core import Service

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from engine import codec
 from engine.settings import Refusal, Settings
-from engine.trace import Event, Facts, Finished, Queued, Reason, Started
-from engine.tracefile import Header, Lens
+from engine.trace import Event, Facts, Finished, Queued, Reason, Started, codec
+from engine.trace.file import Header, Lens
 from service.bounds import check, check_owner
 from service.feed import Feed
 from service.summary import Summary, summarise, title_of
@@ -76,7 +75,7 @@ class Runs:
         self,
         send: Callable[[tuple[Any, ...]], None],
         on_finished: Callable[[Run], None],
-        now: Callable[[], float] = time.perf_counter,  # the clock of `engine.clock`, which would import torch
+        now: Callable[[], float] = time.perf_counter,  # the clock of `engine.measure.clock`, which would import torch
     ) -> None:
         self._send = send
         self._on_finished = on_finished

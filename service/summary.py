@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter
 
 from engine.trace import Event, Trace
-from engine.tracefile import Header, Lens
+from engine.trace.file import Header, Lens
 
 State = Literal["queued", "running", "finished"]
 

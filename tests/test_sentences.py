@@ -43,7 +43,7 @@ def uses(source: str, name: str = "") -> list[Use]:
     found = []
     for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
         function = call.func.id if isinstance(call.func, ast.Name) else ""
-        position = {"Refusal": 0, "_refusal": 1, "_forget": 2, "finish": 3}.get(function)
+        position = {"Refusal": 0, "_refusal": 1, "forget": 2, "finish": 3}.get(function)
         if position is None or len(call.args) <= position:
             continue
         values = {keyword.arg for keyword in call.keywords if keyword.arg} | (

@@ -19,6 +19,6 @@ _LOOKS: dict[Kind, tuple[str, Literal["green", "blue", "orange", "gray"]]] = {
 
 
 def badge(kind: Kind, **values: str) -> None:
-    """Say it of the number beside this. `recorded` wants `machine` and `created` (`engine.tracefile.Header`)."""
+    """Say it of the number beside this. `recorded` wants `machine` and `created` (`engine.trace.file.Header`)."""
     icon, color = _LOOKS[kind]
     st.badge(say(f"frame.{kind}"), icon=icon, color=color, help=say(f"frame.{kind}_hint", **values))

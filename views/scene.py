@@ -10,8 +10,8 @@ from typing import Any
 
 import streamlit as st
 
-from engine.catalogue import MODELS
 from engine.settings import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
+from engine.weights.catalogue import MODELS
 from views import lessons, place, site, ways
 from views.words import area, say
 

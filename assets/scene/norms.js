@@ -1,4 +1,4 @@
-/** Norms of K and V arrive as one byte per position (engine/trace.py, `norm_of`); here they become pencil marks. */
+/** Norms of K and V arrive as one byte per position (engine/trace/events.py, `norm_of`); here they become pencil marks. */
 
 /** The norm a byte stands for. */
 export const normOf = (byte) => (byte === 0 ? 0 : 2 ** ((byte - 128) / 16))

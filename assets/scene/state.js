@@ -1,5 +1,5 @@
 /**
- * The state at a moment, folded from the events up to it: the twin of `state_at` and `advance` in engine/trace.py,
+ * The state at a moment, folded from the events up to it: the twin of `state_at` and `advance` in engine/trace/state.py,
  * field for field. Both are tested against tests/fixtures/states.json; everything drawn comes from this state.
  */
 

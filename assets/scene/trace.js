@@ -44,7 +44,7 @@ export class Trace {
     const { squeezed } = this
     return 2 * kv_heads * (squeezed ? squeezed.codes + squeezed.scales : head_size * value_bytes)
   }
-  /** Bytes of one head's K or V where notes are kept squeezed (engine/quantised.py), else null. */
+  /** Bytes of one head's K or V where notes are kept squeezed (engine/cache/quantised.py), else null. */
   get squeezed() {
     const { head_size } = this.facts
     const { dtype } = this.started.settings.keeping ?? {}

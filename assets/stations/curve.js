@@ -1,5 +1,5 @@
 /**
- * What the wait should be: seconds = fixed + slope × FLOPs, FLOPs of a length from the formula (engine/cost.py: a part in
+ * What the wait should be: seconds = fixed + slope × FLOPs, FLOPs of a length from the formula (engine/plan/cost.py: a part in
  * proportion to the length, and attention's with its square). The two numbers are fitted by least squares of relative
  * differences, so that a short length counts as much as a long one.
  *

@@ -1,5 +1,5 @@
 /**
- * Prompt lookup, rule for rule as the engine does it (engine/speculation.py): tests hold both to the same cases. With it a
+ * Prompt lookup, rule for rule as the engine does it (engine/run/speculation.py): tests hold both to the same cases. With it a
  * finished answer can be gone through again without a model: which words would have been guessed follows from the ids.
  */
 const LONGEST = 3 // tokens that must stand earlier, if so many do

@@ -43,7 +43,7 @@ function add(loop, word) {
   loop.tokens.push(word.chose.token)
 }
 
-/** Inter-token latencies, as `Trace.itl` in engine/trace.py; median and 95th percentile by nearest rank; TPOT. */
+/** Inter-token latencies, as `Trace.itl` in engine/trace/times.py; median and 95th percentile by nearest rank; TPOT. */
 export function paceOf(words) {
   const gaps = words.map((word) => word.gap).filter((gap) => gap !== null)
   if (!gaps.length) return null

@@ -1,5 +1,5 @@
 /**
- * Attention by tiles with a running maximum and a running sum, on real numbers: the same as engine/tiles.py, in the page.
+ * Attention by tiles with a running maximum and a running sum, on real numbers: the same as engine/labs/tiles.py, in the page.
  *
  * `head`: {n, size, scale, window, q, k, v, exact} (Float32Array of n × size each). `Walk` goes through the tiles in
  * FlashAttention's order: a tile of queries at a time, its keys tile by tile, those above the diagonal left out.

@@ -9,14 +9,16 @@ from os import cpu_count
 from statistics import median
 from typing import Any
 
-from engine import cost, machine
-from engine.architecture import Architecture, read
 from engine.bench.papers import paper
-from engine.bench.quiet import Elsewhere, free_bytes, load_average, undisturbed
 from engine.bench.sides import Library, Ours, Timing, map_bytes
-from engine.codec import plain
-from engine.formats import cache_format, weight_format
+from engine.jobs import machine
+from engine.measure.quiet import Elsewhere, free_bytes, load_average, undisturbed
 from engine.model import LanguageModel
+from engine.plan import cost
+from engine.plan.architecture import Architecture
+from engine.plan.formats import cache_format, weight_format
+from engine.plan.read import read
+from engine.trace.codec import plain
 
 TOGETHER = 30
 """Exams in a class."""
@@ -48,7 +50,8 @@ class Report:
     the lowest and the highest ratio of two neighbouring measurements.
 
     `bandwidth_share` is what ours reads a second while it writes (the bytes of weights and KV cache that a step must
-    read, `engine.cost.moved`, over its median time) as a share of what a product of one row with a matrix reads here.
+    read, `engine.plan.cost.moved`, over its median time) as a share of what a product of one row with a matrix reads
+    here.
     """
 
     ratios: dict[str, dict[str, float]]

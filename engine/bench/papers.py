@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from engine.model.text import Text
 from engine.settings import Settings
-from engine.text import Text
 from engine.trace import Token
 
 PARAGRAPH = (

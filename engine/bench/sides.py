@@ -13,12 +13,12 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, GenerationConfig
 from transformers.generation.streamers import BaseStreamer
 
-from engine.clock import now, synchronise
-from engine.codec import to_json
+from engine.measure.clock import now, synchronise
 from engine.model import LanguageModel
-from engine.run import Run, step
+from engine.run import Run, admit, step
 from engine.settings import RANGES, Settings
 from engine.trace import Event, Facts
+from engine.trace.codec import to_json
 
 TIMEOUT = RANGES["timeout"][1]
 """Seconds; nothing measured here is to end by the clock."""
@@ -49,7 +49,7 @@ class Ours:
         """One exam alone. A token counts as there when all its events are encoded for the way out."""
         self._sent.clear()
         pressed = now()
-        run = Run("", _settings(paper, tokens), self._model, pressed)
+        run = admit("", _settings(paper, tokens), self._model, pressed)
         self._emit(run, run.started(cold=False))
         stamps = []
         while not run.finished:
@@ -62,7 +62,9 @@ class Ours:
         """Many exams advanced together; the gaps are the steps in which all of them write one token."""
         self._sent.clear()
         pressed = now()
-        runs = [Run(str(number), _settings(paper, tokens), self._model, pressed) for number, paper in enumerate(papers)]
+        runs = [
+            admit(str(number), _settings(paper, tokens), self._model, pressed) for number, paper in enumerate(papers)
+        ]
         for run in runs:
             step(self._model, [run], self._emit)
         stamps = [now()]

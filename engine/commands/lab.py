@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 def report(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """What `--json` prints: `{"lab", "model", "machine", "taken", "plan", "results", "figures"}`."""
-    from engine import machine
+    from engine.jobs import machine
 
     lab = known(name)
     model = open_model(options.model, options.device, options.dtype)

@@ -7,12 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engine.architecture import Architecture, read
-from engine.catalogue import DEFAULT
-from engine.configs import configs, from_disk, kept
-from engine.formats import BFLOAT16, CACHES, SHORT, WEIGHTS, cache_format, readable, weight_format
 from engine.plan import MOST_BATCH, MOST_CONTEXT, Plan, Term, differs, plan, terms
+from engine.plan.architecture import Architecture
+from engine.plan.configs import configs, from_disk, kept
+from engine.plan.formats import BFLOAT16, CACHES, SHORT, WEIGHTS, cache_format, readable, weight_format
+from engine.plan.read import read
 from engine.settings import Refusal
+from engine.weights.catalogue import DEFAULT
 from engine.words import say
 
 _MIB = 1024**2

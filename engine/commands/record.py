@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from engine import tracefile
 from engine.commands import open_model
 from engine.settings import Refusal
+from engine.trace import file as tracefile
 from engine.words import say
 
 if TYPE_CHECKING:
     from engine.model import LanguageModel
-    from engine.record import Recording
+    from engine.recordings.exams import Recording
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0, or 1 when a recording no longer comes out the same. Raises `Refusal` (weights absent, wrong answer, …)."""
-    from engine.record import DTYPE, recordings
+    from engine.recordings.exams import DTYPE, recordings
 
     chosen = [recording for recording in recordings() if options.only in (None, recording.name)]
     if not chosen:
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _make(model: LanguageModel, recording: Recording, lang: str) -> bool:
     from engine.labs import heads
-    from engine.record import record
+    from engine.recordings.exams import record
 
     file = record(model, recording)
     tracefile.write(recording.path, file)
@@ -65,7 +65,7 @@ def _make(model: LanguageModel, recording: Recording, lang: str) -> bool:
 
 def _check(model: LanguageModel, recording: Recording, lang: str) -> bool:
     from engine.labs import heads
-    from engine.record import same
+    from engine.recordings.exams import same
 
     steady = same(model, recording) and (recording.name != heads.EXAM or heads.same(model, recording))
     print(say("command.same" if steady else "command.different", lang, name=recording.name))

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from unicodedata import category
 
-from engine import tracefile
 from engine.settings import Refusal
-from engine.summary import Summary, summary
+from engine.trace import file as tracefile
+from engine.trace.summary import Summary, summary
 from engine.words import say
 
 

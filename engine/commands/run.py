@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from engine.commands import add_model_arguments, open_model
 from engine.commands.replay import readable
 from engine.settings import Refusal, Settings, check
-from engine.summary import summary
 from engine.trace import Trace
+from engine.trace.summary import summary
 from engine.words import say
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def run(options: argparse.Namespace) -> int:
     check(settings)
     model = open_model(settings.model, options.device, options.dtype)
 
-    from engine import clock
-    from engine.run import Run, complete
+    from engine.measure import clock
+    from engine.run import admit, complete
 
-    exam = Run("", settings, model, clock.now())
+    exam = admit("", settings, model, clock.now())
     with _stopped_by_interrupt(exam):
         trace = complete(exam, cold=True)
     if options.trace:
@@ -99,8 +99,8 @@ def _stopped_by_interrupt(exam: Run) -> Iterator[None]:
 
 
 def _save(path: Path, exam: Run, trace: Trace) -> None:
-    from engine import tracefile
-    from engine.record import trace_file
+    from engine.recordings.exams import trace_file
+    from engine.trace import file as tracefile
 
     title = " ".join(exam.settings.prompt.split())[:_TITLE_CHARACTERS]
     file = trace_file(exam, trace, secrets.token_urlsafe(12), title)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from engine import codec
+from engine.trace import codec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

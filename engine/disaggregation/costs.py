@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from engine.fit import fit_growing
+from engine.measure.fit import fit_growing
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ class Costs:
 
 def costs_of(reads: Sequence[tuple[int, float]], steps: Mapping[tuple[int, int], float], note: int) -> Costs | None:
     """From `reads` (tokens, seconds) and `steps` {(batch, context): seconds}; None with fewer than three lengths, two
-    contexts, or two batches at both, the first of them 1. The curve through `reads` is `engine.fit.fit_growing`'s."""
+    contexts, or two batches at both, the first of them 1. The curve through `reads` is that of
+    `engine.measure.fit.fit_growing`."""
     contexts = sorted({context for _, context in steps})
     if len({n for n, _ in reads}) < 3 or len(contexts) < 2:
         return None

@@ -1,4 +1,8 @@
-"""The remedies' measurements: one module per lab, named as its page. See `engine.labs.base`."""
+"""The remedies' measurements: one module per lab, named as its page (`engine.labs.base` says what a lab is).
+
+From outside: `LABS` and `jobs.known`. The service imports labs for their figures, which are pure; what measures is
+imported inside `measure`.
+"""
 
 from __future__ import annotations
 

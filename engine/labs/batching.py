@@ -97,8 +97,8 @@ def company_of(model: LanguageModel, way: Way) -> dict[str, Any]:
     seconds of such a word, "gap": between two arrivals, "seconds": from the first arrival to the last word, "tokens":
     all words, "members": [`engine.labs.company.member`], "turns": [{"start", "stop", "reads": name or "", "writes":
     names}]}`."""
-    from engine.bench.quiet import undisturbed
     from engine.labs.company import Arrival, Company, member
+    from engine.measure.quiet import undisturbed
 
     exams = {one.name: replace(one.settings(model=model), batching=way) for one in papers("batching")}
     with undisturbed():
@@ -124,14 +124,14 @@ def batch_of(model: LanguageModel, batch: int, n: int) -> dict[str, Any]:
     """So many runs, each with a paper of n tokens, write together: `{"batch", "n", "tpot": spread of seconds a step,
     choosing and telling included, "weights": bytes that a step reads once for all, "notes": bytes of all their
     notes}`."""
-    from engine import clock
-    from engine.bench.quiet import undisturbed
     from engine.labs.papers import of_length
-    from engine.run import Run, step
+    from engine.measure import clock
+    from engine.measure.quiet import undisturbed
+    from engine.run import admit, step
 
     model = replace(model, end_ids=frozenset())
     exam = of_length(model, n, Settings("x", mode="raw", max_new_tokens=MOST + 2))
-    runs = [Run(str(number), exam, model, clock.now()) for number in range(batch)]
+    runs = [admit(str(number), exam, model, clock.now()) for number in range(batch)]
     first = runs[0]
     for run in runs:
         if run is not first:

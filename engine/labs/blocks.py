@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from engine import clock, prefix
+from engine.cache.paged import PagedCache, Pool
 from engine.labs.base import give_way
-from engine.paged import PagedCache, Pool
-from engine.run import Run, step
+from engine.measure import clock
+from engine.run import Run, admit, prefix, step
 from engine.settings import Fork, Keeping, Refusal, Settings
 from engine.trace import Event
 
@@ -84,7 +84,7 @@ class Desk:
         }  # fmt: skip
 
     def _run(self, name: str, settings: Settings, parent: Run | None = None) -> Run:
-        run = Run(name, settings, self.model, clock.now(), parent=parent)
+        run = admit(name, settings, self.model, clock.now(), parent=parent)
         run.pool = self.pool
         self.runs[name] = run
         self.events[name] = [run.started(False)]

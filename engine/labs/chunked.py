@@ -117,8 +117,8 @@ def arrival_of(model: LanguageModel, n: int, chunk: int) -> dict[str, Any]:
 
 def sat_with(model: LanguageModel, first: Settings, second: Settings) -> Any:
     """The `Company` of both, over."""
-    from engine.bench.quiet import undisturbed
     from engine.labs.company import Arrival, Company
+    from engine.measure.quiet import undisturbed
 
     with undisturbed():
         return Company(model, [Arrival("A", first), Arrival("B", second, after=("A", AFTER))]).sit()

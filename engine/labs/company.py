@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine import clock
 from engine.labs.base import give_way
+from engine.measure import clock
 from engine.model import LanguageModel
-from engine.run import Run, step
+from engine.run import Run, admit, step
 from engine.settings import RANGES, Refusal, Settings
 from engine.trace import Decoded, Event, Prefilled, Started, Trace
 
@@ -87,7 +87,7 @@ class Company:
         for moment, one in sorted(due, key=lambda pair: pair[0]):
             self._coming.remove(one)
             settings = replace(one.settings, timeout=TIMEOUT)
-            run = Run(one.name, settings, self.model, self._begin + moment, now=self._now)
+            run = admit(one.name, settings, self.model, self._begin + moment, now=self._now)
             run.opening = False
             self.runs[one.name], self.pressed[one.name], self._events[one.name] = run, moment, []
 

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from engine import fuse
 from engine.labs.base import give_way
 from engine.labs.traffic import BOOKKEEPING, Block, block_of, compared
+from engine.model import fuse
 from engine.settings import Refusal
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _last_line(file: Path) -> str:
 
 
 def plain(block: Block) -> Block:
-    """The block as the library makes it, with weights of its own: nothing of `engine.fuse`, nothing shared."""
+    """The block as the library makes it, with weights of its own: nothing of `engine.model.fuse`, nothing shared."""
     norm = block.norm._own[0] if isinstance(block.norm, fuse.Norm) else block.norm
     mlp = copy.copy(block.mlp)
     mlp._modules = {name: _linear(one) if isinstance(one, nn.Linear) else one for name, one in mlp._modules.items()}

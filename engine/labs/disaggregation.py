@@ -113,7 +113,7 @@ def told_costs(costs: Costs, reads: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 def read_of(model: LanguageModel, n: int) -> dict[str, Any]:
     """Seconds of reading a paper of `n` tokens whole and choosing the first word, on notes that are thrown away."""
-    from engine.beginnings import read
+    from engine.jobs.beginnings import read
 
     taken, _ = read(_paper(model, n), n, give_way)
     return {"n": n, "seconds": spread(taken), "note": model.facts.kv_bytes_per_token}
@@ -121,9 +121,9 @@ def read_of(model: LanguageModel, n: int) -> dict[str, Any]:
 
 def step_of(model: LanguageModel, batch: int, context: int) -> dict[str, Any]:
     """Seconds of decode steps of `batch` copies of one run together, each on notes of its own."""
-    from engine.bench.quiet import undisturbed
+    from engine.jobs.stages import batch_steps
+    from engine.measure.quiet import undisturbed
     from engine.run import step
-    from engine.stages import batch_steps
 
     source = _paper(model, context)
     while not source.chosen:
@@ -136,8 +136,8 @@ def step_of(model: LanguageModel, batch: int, context: int) -> dict[str, Any]:
 
 def _paper(model: LanguageModel, n: int) -> Run:
     """A run on a paper of `n` tokens, not begun."""
-    from engine import clock
     from engine.labs.papers import of_length
-    from engine.run import Run
+    from engine.measure import clock
+    from engine.run import admit
 
-    return Run("", of_length(model, n, Settings("x", mode="raw", max_new_tokens=2)), model, clock.now())
+    return admit("", of_length(model, n, Settings("x", mode="raw", max_new_tokens=2)), model, clock.now())

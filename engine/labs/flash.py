@@ -1,7 +1,7 @@
 """FlashAttention (Dao et al. 2022): torch's fused attention against the formula as it stands, on this machine.
 
 One layer's attention of the loaded model's shapes: time, and the most memory at once, at growing lengths. The engine's
-own run with either kernel: time to the first word. And the tiles of `engine.tiles` against the whole matrix.
+own run with either kernel: time to the first word. And the tiles of `engine.labs.tiles` against the whole matrix.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def _kernels(model: LanguageModel, n: int) -> dict[str, Any]:
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
 
-    from engine import clock
-    from engine.bench.quiet import free_bytes
     from engine.labs.footprint import peak_bytes
     from engine.labs.timing import alternate
+    from engine.measure import clock
+    from engine.measure.quiet import free_bytes
 
     shape = model.shape
     chance = torch.Generator().manual_seed(n)
@@ -163,8 +163,8 @@ def _tiles(model: LanguageModel, n: int, size: int) -> dict[str, Any]:
     """Real Q, K and V of every head of the middle layer, through the tiles and through the formula."""
     from engine.labs.heads import Head
     from engine.labs.papers import of_length
+    from engine.labs.tiles import tiled
     from engine.labs.timing import sit
-    from engine.tiles import tiled
 
     run, _ = sit(model, of_length(model, n))
     tiles = fast = 0.0

@@ -16,11 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine import clock
 from engine.labs.base import give_way, spread
+from engine.measure import clock
 from engine.model import LanguageModel
-from engine.run import Run, step
-from engine.sampling import Sampler
+from engine.run import Run, admit, step
+from engine.run.sampling import Sampler
 from engine.settings import Keeping, Refusal, Settings
 from engine.trace import Event, Trace
 
@@ -34,7 +34,7 @@ class Heard:
         self.logits: list[Tensor] = []
 
     def choose(self, logits: Tensor, ids: Sequence[int]) -> int:
-        """As `engine.sampling.Sampler.choose`; `logits` `(vocabulary,)` in fp32."""
+        """As `engine.run.sampling.Sampler.choose`; `logits` `(vocabulary,)` in fp32."""
         self.logits.append(logits)
         return self._sampler.choose(logits, ids) if self._forced is None else self._forced[len(self.logits) - 1]
 
@@ -45,7 +45,7 @@ class Sitting:
     Raises the refusals of `Run`."""
 
     def __init__(self, model: LanguageModel, settings: Settings, forced: Sequence[int] | None = None) -> None:
-        self.run = Run("", settings, model, clock.now())
+        self.run = admit("", settings, model, clock.now())
         self._heard = Heard(self.run.sampler, forced)
         self.run.sampler = self._heard  # type: ignore[assignment]
         if forced is not None:

@@ -1,5 +1,5 @@
-"""Notes that are let go (`engine.forgetting`): all but the newest, the sink, and those looked at most; what goes, how
-far the answer is from exact, and whether a fact survives."""
+"""Notes that are let go (`engine.cache.forgetting`): all but the newest, the sink, and those looked at most; what
+goes, how far the answer is from exact, and whether a fact survives."""
 
 from __future__ import annotations
 

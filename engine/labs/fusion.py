@@ -2,7 +2,7 @@
 
 The model's own weights and its own hidden states on a paper. Operations are counted by torch's profiler; bytes follow
 from the tensors each one reads and writes (`engine.labs.traffic`); times are taken in turns. And the engine's whole
-pass with and without its joined linears and one-call norms (`engine.fuse`), which is a setting of every run.
+pass with and without its joined linears and one-call norms (`engine.model.fuse`), which is a setting of every run.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _pass(model: LanguageModel, kind: str, n: int) -> dict[str, Any]:
     from engine.cache import RunCache
     from engine.labs.timing import alternate
     from engine.labs.traffic import counted
-    from engine.tap import Pass, Way
+    from engine.model.tap import Pass, Way
 
     cache = RunCache(model.shape, n + 1)
     chance = torch.Generator().manual_seed(n)

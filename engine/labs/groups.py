@@ -72,14 +72,14 @@ LAB = Groups()
 
 def variants(model: LanguageModel) -> list[dict[str, Any]]:
     """The model's own cache and those it would have: `{"name", "kv_heads", "values": of one position in one layer,
-    "per_token": bytes in all layers}`, by `engine.memory`.
+    "per_token": bytes in all layers}`, by `engine.plan.memory`.
 
     `latent` is as DeepSeek-V2 chose it: 4 head sizes for the compressed K and V, and half a head size for the rotated
     key that all heads share.
     """
-    from engine.architecture import Layer
-    from engine.formats import cache_format
-    from engine.memory import position_bytes
+    from engine.plan.architecture import Layer
+    from engine.plan.formats import cache_format
+    from engine.plan.memory import position_bytes
 
     facts = model.facts
     form = cache_format({4: "float32", 2: facts.dtype}.get(facts.value_bytes, facts.dtype))
@@ -113,7 +113,7 @@ def _decode(model: LanguageModel, n: int) -> dict[str, Any]:
 
     from engine.cache import RunCache
     from engine.labs.timing import alternate
-    from engine.tap import Pass, Way
+    from engine.model.tap import Pass, Way
 
     cache = RunCache(model.shape, n + 1)
     chance = torch.Generator().manual_seed(n)

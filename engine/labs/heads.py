@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from engine.labs.tiles import naive
 from engine.run import Run
 from engine.settings import Refusal
-from engine.tiles import naive
 
 if TYPE_CHECKING:
+    from engine.jobs.desk import Desk
     from engine.model import LanguageModel
-    from engine.process import EngineProcess
-    from engine.record import Recording
+    from engine.recordings.exams import Recording
 
 RECORDED = Path(__file__).parent.parent.parent / "assets" / "stations" / "recorded" / "head.json"
 EXAM = "open-book"
@@ -75,10 +75,10 @@ class Head:
             return cls(q, k, v, naive(q, k, v, scale, window), fast.float().cpu(), scale, window)
 
 
-def head_qkv(engine: EngineProcess, run: str, layer: int, head: int) -> dict[str, Any]:
+def head_qkv(desk: Desk, run: str, layer: int, head: int) -> dict[str, Any]:
     """A job: `{"positions", "size", "scale", "window", "difference": largest between kernel and formula, "data": Q, K,
     V and the formula's output, little-endian float32 one after another}`. Raises as `Head.of`, and `not_kept`."""
-    return told(Head.of(engine.run(run), layer, head))
+    return told(Head.of(desk.run(run), layer, head))
 
 
 def told(found: Head) -> dict[str, Any]:

@@ -9,30 +9,30 @@ from engine.labs.base import Lab, giving_way
 from engine.settings import Refusal
 
 if TYPE_CHECKING:
+    from engine.jobs.desk import Desk
     from engine.model import LanguageModel
-    from engine.process import EngineProcess
 
 
-def lab_plan(engine: EngineProcess, model: str, lab: str) -> list[dict[str, Any]]:
+def lab_plan(desk: Desk, model: str, lab: str) -> list[dict[str, Any]]:
     """The pieces there are to measure with a loaded model. Raises `Refusal`: `model_not_ready`, `no_lab`."""
-    return known(lab).plan(_model(engine, model))
+    return known(lab).plan(_model(desk, model))
 
 
-def lab_piece(engine: EngineProcess, model: str, lab: str, piece: str) -> dict[str, Any]:
-    """One piece, measured now, with `active` and `busy` (`engine.machine.Peak`).
+def lab_piece(desk: Desk, model: str, lab: str, piece: str) -> dict[str, Any]:
+    """One piece, measured now, with `active` and `busy` (`engine.jobs.machine.Peak`).
 
     Raises `Refusal`: as `lab_plan`, `no_piece`, `others_at_work` while runs go on or when one wants to begin, and what
     the lab refuses.
     """
-    if engine.active:
+    if desk.active:
         raise Refusal("others_at_work")
-    with giving_way(engine.give_way):
-        return measured(known(lab), _model(engine, model), piece)
+    with giving_way(desk.give_way):
+        return measured(known(lab), _model(desk, model), piece)
 
 
 def measured(lab: Lab, model: LanguageModel, piece: str) -> dict[str, Any]:
     """The result of a piece, and how many cores others kept busy meanwhile. Raises `Refusal("no_piece")`."""
-    from engine.bench.quiet import Elsewhere
+    from engine.measure.quiet import Elsewhere
 
     asked = next((one for one in lab.plan(model) if one["piece"] == piece), None)
     if asked is None:
@@ -49,7 +49,7 @@ def known(name: str) -> Lab:
     return LABS[name]
 
 
-def _model(engine: EngineProcess, name: str) -> LanguageModel:
-    if name not in engine.models:
+def _model(desk: Desk, name: str) -> LanguageModel:
+    if name not in desk.models:
         raise Refusal("model_not_ready", model=name)
-    return engine.models[name]
+    return desk.models[name]

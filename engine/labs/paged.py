@@ -137,8 +137,8 @@ def room_of(model: LanguageModel, name: str, block: int) -> dict[str, Any]:
     """One paper sat with blocks of that size, or in one piece (0): `{"paper", "block", "prompt", "answer": tokens,
     "limit", "text", "ids", "kept": {"bytes": notes, "allocated": set aside, "positions": notes, "room": positions set
     aside, "blocks"}}`, as the cache itself told it after the last step."""
+    from engine.cache.paged import PagedCache
     from engine.labs.timing import sit
-    from engine.paged import PagedCache
 
     settings = replace(paper("paged", name).settings(model=model), keeping=Keeping(block=block))
     run, trace = sit(model, settings)
@@ -158,14 +158,14 @@ def time_of(model: LanguageModel, n: int) -> dict[str, Any]:
     """Runs with the same prompt of n tokens write a word in turns, one with its notes in one piece, the others in
     blocks, copied from it but for the last position: `{"n", "ways": {way: spread of seconds a word, or None where none
     was written}, "same": {block: whether the ids are those of the one piece}}`."""
-    from engine import clock
-    from engine.bench.quiet import undisturbed
     from engine.labs.papers import of_length
-    from engine.run import Run, step
+    from engine.measure import clock
+    from engine.measure.quiet import undisturbed
+    from engine.run import admit, step
 
     text = of_length(model, n, Settings("x", mode="raw", max_new_tokens=WORDS + 1))
     runs = {
-        _way(block): Run(_way(block), replace(text, keeping=Keeping(block=block)), model, clock.now())
+        _way(block): admit(_way(block), replace(text, keeping=Keeping(block=block)), model, clock.now())
         for block in (0, *BLOCKS)
     }
     plain = runs["contiguous"]

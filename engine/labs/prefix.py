@@ -12,8 +12,8 @@ from engine.labs.lessons import papers
 from engine.settings import Keeping, Settings
 
 if TYPE_CHECKING:
+    from engine.cache.paged import Pool
     from engine.model import LanguageModel
-    from engine.paged import Pool
     from engine.run import Run
     from engine.trace import Trace
 
@@ -136,15 +136,15 @@ def match_of(model: LanguageModel, name: str, first: str, second: str) -> dict[s
     """Two papers token by token, and what the engine takes over when the second comes after the first: `{"name",
     "tokens": [[{"id", "text"}] of each], "match": equal ids from the start, "taken", "blocks": taken where notes lie in
     blocks of `BLOCK`}`."""
-    from engine.prefix import shared
-    from engine.run import Run
+    from engine.run import admit
+    from engine.run.prefix import shared
 
     taken = []
     for block in (0, BLOCK):
         how = Settings(first, mode="raw", max_new_tokens=1, keeping=Keeping(block=block))
         pool = _pool(model, how)
         lender, _ = _sat(model, how, pool)
-        run = Run("second", replace(how, prompt=second, reuse=True), model, 0.0)
+        run = admit("second", replace(how, prompt=second, reuse=True), model, 0.0)
         taken.append(shared(run, lender))
     both = [[{"id": token.id, "text": token.text} for token in one.prompt.tokens] for one in (lender, run)]
     return {
@@ -167,7 +167,7 @@ def _equal(mine: list[int], theirs: list[int]) -> int:
 
 def _pool(model: LanguageModel, settings: Settings) -> Pool | None:
     """One pool for a few runs of such a length, as runs of the service have: only then are blocks shared."""
-    from engine.paged import Pool
+    from engine.cache.paged import Pool
 
     size = settings.keeping.block
     if not size:
@@ -178,12 +178,12 @@ def _pool(model: LanguageModel, settings: Settings) -> Pool | None:
 
 def _sat(model: LanguageModel, settings: Settings, pool: Pool | None, lender: Run | None = None) -> tuple[Run, Trace]:
     """One run from start to end for nobody, with the notes that `lender` can lend."""
-    from engine import clock
     from engine.labs.timing import finish
-    from engine.prefix import look_for
-    from engine.run import Run
+    from engine.measure import clock
+    from engine.run import admit
+    from engine.run.prefix import look_for
 
-    run = Run("second" if lender else "first", replace(settings, reuse=bool(lender)), model, clock.now())
+    run = admit("second" if lender else "first", replace(settings, reuse=bool(lender)), model, clock.now())
     run.pool = pool
     if lender:
         look_for(run, [lender])
@@ -191,7 +191,7 @@ def _sat(model: LanguageModel, settings: Settings, pool: Pool | None, lender: Ru
 
 
 def _sums(run: Run) -> list[bytes]:
-    from engine.notes import column_sums
+    from engine.jobs.notes import column_sums
 
     assert run.cache is not None
     return list(column_sums(run.cache))

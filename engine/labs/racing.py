@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from engine import clock
 from engine.labs.base import give_way
+from engine.measure import clock
 from engine.model import LanguageModel
-from engine.run import Run, step
+from engine.run import Run, admit, step
 from engine.settings import Refusal, Settings
 from engine.trace import Event, Trace
 
@@ -27,7 +27,7 @@ def race(model: LanguageModel, sides: Mapping[str, Settings], drafts: LanguageMo
     """A run of each side, written in turns: a step for the one that has written least, until all are over. `drafts` is
     the model that `Settings.draft_model` names. They belong to nobody; raises the `Refusal` that one of them ended
     with, and what `give_way` raises."""
-    runs = {side: Run(side, settings, model, clock.now(), drafts=drafts) for side, settings in sides.items()}
+    runs = {side: admit(side, settings, model, clock.now(), drafts=drafts) for side, settings in sides.items()}
     events: dict[str, list[Event]] = {side: [run.started(False)] for side, run in runs.items()}
     seconds = dict.fromkeys(runs, 0.0)
 

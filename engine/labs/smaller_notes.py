@@ -1,5 +1,5 @@
-"""Notes squeezed to 8, 4 or 2 bits, or to fp8 (`engine.quantised`): how many bytes, how far from exact, and at how many
-bits a fact that stands in the notes is lost."""
+"""Notes squeezed to 8, 4 or 2 bits, or to fp8 (`engine.cache.quantised`): how many bytes, how far from exact, and at
+how many bits a fact that stands in the notes is lost."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def summed(found: Mapping[str, Any]) -> dict[str, Any]:
 def squeezed(model: LanguageModel, chosen: Paper, dtype: str) -> dict[str, Any]:
     """One paper with its notes squeezed: `Beside.told`, `"dtype"`, `"codes"` and `"scales"`: bytes of the tensors
     themselves, and `"error": {"key", "value"}`, per layer ‖read back − exact‖ / ‖exact‖ over the prompt's notes."""
+    from engine.cache.quantised import QuantisedCache
     from engine.labs.forcing import beside
-    from engine.quantised import QuantisedCache
 
     both = beside(model, chosen.settings(model=model), Keeping(dtype=dtype))  # type: ignore[arg-type]
     cache = both.kept.run.cache
@@ -127,7 +127,7 @@ def groups(model: LanguageModel, chosen: Paper) -> dict[str, Any]:
 
 
 def _group(cache: RunCache, layer: int, position: int) -> dict[str, Any]:
-    from engine.quantised import GROUP
+    from engine.cache.quantised import GROUP
 
     exact = cache.keys[layer][0, position][:GROUP].float()
     ways: dict[str, Any] = {}
@@ -137,7 +137,7 @@ def _group(cache: RunCache, layer: int, position: int) -> dict[str, Any]:
 
 
 def _squeezed_group(exact: Any, dtype: str, itemsize: int) -> dict[str, Any]:
-    from engine.quantised import BITS, read_back, squeeze, unpack
+    from engine.cache.quantised import BITS, read_back, squeeze, unpack
 
     size = exact.shape[-1]
     codes, scales = squeeze(exact[None], dtype)

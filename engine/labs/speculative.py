@@ -147,8 +147,8 @@ def answer_of(model: LanguageModel, name: str, draft: int, by: str = "") -> dict
     query length, "drafts": [[id, text]], "chances": the model's probability of each, "accepted"}], "plain", "drafted":
     spreads of seconds a word after the first, None for an answer of one word, "same": the same ids, "text"}`. Raises
     the refusals of the run."""
-    from engine.bench.quiet import undisturbed
     from engine.labs.racing import race
+    from engine.measure.quiet import undisturbed
 
     settings = paper("speculative", name).settings(model=model)
     sides = {"plain": settings, "drafted": replace(settings, draft=draft, draft_model=by)}
@@ -200,15 +200,16 @@ def _happened(trace: Trace) -> dict[str, Any]:
 def passes_of(model: LanguageModel) -> dict[str, Any]:
     """Passes of several query lengths over the same notes, in turns; nothing of them is kept. Each with what a step
     does with its logits: `{"n": positions of notes, "rows": [{"rows": query length, spread of seconds}]}`."""
-    from engine import sampling
     from engine.labs.papers import of_length
     from engine.labs.timing import alternate
-    from engine.run import Run, step
-    from engine.tap import Pass
+    from engine.model.tap import Pass
+    from engine.run import admit, sampling, step
 
     most = max(ROWS)
     n = min(CONTEXT, model.facts.context - most - 1)
-    run = Run("", of_length(model, n, Settings("x", mode="raw", max_new_tokens=most + 1)), model, 0.0, now=lambda: 0.0)
+    run = admit(
+        "", of_length(model, n, Settings("x", mode="raw", max_new_tokens=most + 1)), model, 0.0, now=lambda: 0.0
+    )
     while run.reading:
         step(model, [run], lambda *_: None, give_way)
     cache, _ = run.allocate()

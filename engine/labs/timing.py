@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from engine import clock
-from engine.bench.quiet import undisturbed
 from engine.labs.base import give_way
+from engine.measure import clock
+from engine.measure.quiet import undisturbed
 from engine.model import LanguageModel
-from engine.run import Run, step
+from engine.run import Run, admit, step
 from engine.settings import Refusal, Settings
 from engine.trace import Event, Trace
 
@@ -24,7 +24,7 @@ def sit(model: LanguageModel, settings: Settings, **kwargs: Any) -> tuple[Run, T
 
     Raises the `Refusal` that the run ended with, where it did.
     """
-    run = Run("", settings, model, clock.now(), **kwargs)
+    run = admit("", settings, model, clock.now(), **kwargs)
     return run, finish(run)
 
 

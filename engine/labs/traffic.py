@@ -15,8 +15,8 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from engine import fuse
 from engine.labs.base import spread
+from engine.model import fuse
 from engine.settings import Refusal
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def block_of(model: LanguageModel, rows: int) -> tuple[Block, Tensor]:
     tokens brings there. Raises `Refusal("no_gated_mlp")`."""
     from engine.cache import RunCache
     from engine.labs.papers import of_length
-    from engine.tap import Pass
+    from engine.model.tap import Pass
 
     mlp = gated(model)
     if mlp is None:
@@ -98,9 +98,9 @@ def block_of(model: LanguageModel, rows: int) -> tuple[Block, Tensor]:
 
 
 def compared(block: Block, hidden: Tensor, more: Mapping[str, Callable[[], Tensor]] | None = None) -> dict[str, Any]:
-    """A block that is arranged (`engine.fuse`), its operations apart and joined, and `more` ways to the same result:
-    `{"rows", "hidden", "inner": sizes, "ways": {way: {"calls", "kernels", "allocated": see `counted`, "steps": see
-    `steps_of`, none of `more`, "seconds": spread, "difference": largest absolute one to separate}}}`."""
+    """A block that is arranged (`engine.model.fuse`), its operations apart and joined, and `more` ways to the same
+    result: `{"rows", "hidden", "inner": sizes, "ways": {way: {"calls", "kernels", "allocated": see `counted`, "steps":
+    see `steps_of`, none of `more`, "seconds": spread, "difference": largest absolute one to separate}}}`."""
     from engine.labs.timing import alternate
 
     def separate() -> Tensor:

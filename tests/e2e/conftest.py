@@ -113,7 +113,8 @@ class App:
 
     def lines(self, run: str) -> list[dict[str, Any]]:
         """A finished run's events, from its trace file."""
-        from engine import codec, tracefile
+        from engine.trace import codec
+        from engine.trace import file as tracefile
 
         with urllib.request.urlopen(f"{self.address}/api/runs/{run}/trace", timeout=30) as reply:
             trace = tracefile.read(reply.read()).trace

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from playwright.sync_api import Page, expect
 
-from engine import summary, tracefile
-from engine.trace import Trace
+from engine.trace import Trace, summary
+from engine.trace import file as tracefile
 from engine.words import say
 from tests.e2e.conftest import App
 from tests.e2e.stations import LONG, at, begin, data, over, until

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from engine import codec
 from engine.settings import Fork
-from engine.trace import Decoded
+from engine.trace import Decoded, codec
 from engine.words import area_words, say
 from tests.e2e.conftest import App
 from tests.e2e.stations import LONG, begin, data, sit, stopped_early, too_long, until

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from engine.architecture import read
-from engine.configs import kept
-from engine.formats import BFLOAT16
 from engine.plan import plan
+from engine.plan.configs import kept
+from engine.plan.formats import BFLOAT16
+from engine.plan.read import read
 from tests.e2e.conftest import App
 
 LONG = 60_000

@@ -12,7 +12,7 @@ import torch
 from playwright.sync_api import Page, expect
 
 from engine.labs import LABS
-from engine.tiles import naive, tiles
+from engine.labs.tiles import naive, tiles
 from engine.words import say
 from tests.e2e.conftest import App
 from tests.e2e.stations import LONG, PATIENT, at, data, fits_a_phone, measured, sit, until

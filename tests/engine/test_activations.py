@@ -12,9 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import Gemma3TextConfig, GPTNeoXConfig, LlamaConfig, PreTrainedConfig, Qwen3Config
 
-from engine import memory
-from engine.architecture import read
-from engine.formats import FLOAT32
+from engine.plan import memory
+from engine.plan.formats import FLOAT32
+from engine.plan.read import read
 from tests.engine import tiny
 
 SIZES: dict[str, Any] = {

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine import clock
 from engine import run as story
 from engine.cache import RunCache
-from engine.run import Run
+from engine.measure import clock
+from engine.model.tap import Pass
+from engine.run import admit, passes
 from engine.settings import Settings
-from engine.tap import Pass
 from engine.trace import Chose, Event, Prefilled
 from tests.engine import tiny
 
@@ -93,16 +93,16 @@ def test_pieces_of_any_size_give_the_logits_of_the_whole(kind: str, cuts: list[i
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3"])
 def test_a_prompt_read_in_chunks_gets_the_same_answer(kind: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another run writes, prefill goes in chunks; what comes out is the same, step by step."""
-    monkeypatch.setattr(story, "CHUNK", size)
+    monkeypatch.setattr(passes, "CHUNK", size)
     model, alone = replace(tiny.model(kind), end_ids=frozenset()), tiny.sit(kind, tiny.raw(LONG))
-    writer = Run("writer", tiny.raw(SHORT, max_new_tokens=60), model, clock.now())
+    writer = admit("writer", tiny.raw(SHORT, max_new_tokens=60), model, clock.now())
     told: dict[str, list[Event]] = {"writer": [], "reader": []}
     story.step(model, [writer], lambda run, event: told[run.id].append(event))
-    reader = Run("reader", tiny.raw(LONG, max_new_tokens=len(alone.chosen)), model, clock.now())
+    reader = admit("reader", tiny.raw(LONG, max_new_tokens=len(alone.chosen)), model, clock.now())
     tiny.drive([writer, reader], told)
-    passes = [event for event in told["reader"] if isinstance(event, Prefilled)]
-    assert [event.start for event in passes] == list(range(0, len(reader.ids), size))[: len(passes)]
-    assert len(passes) > 1 and passes[-1].stop == len(reader.ids)
+    read = [event for event in told["reader"] if isinstance(event, Prefilled)]
+    assert [event.start for event in read] == list(range(0, len(reader.ids), size))[: len(read)]
+    assert len(read) > 1 and read[-1].stop == len(reader.ids)
     assert tuple(reader.chosen) == alone.output_ids
     assert tuple(writer.chosen) == tuple(chosen(told["writer"]))
     for mine, theirs in zip((e for e in told["reader"] if isinstance(e, Chose)), alone.chosen, strict=True):

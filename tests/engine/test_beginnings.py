@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine import beginnings
+from engine.jobs import beginnings
 from engine.run import Run, complete
 from engine.settings import Refusal
 from tests.engine import tiny

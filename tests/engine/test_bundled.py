@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from engine import clock, weights
-from engine import run as story
-from engine.explore import pair_of, said_by_layers
+from engine import weights
+from engine.jobs.explore import pair_of, said_by_layers
+from engine.measure import clock
 from engine.model import LanguageModel, load
-from engine.run import Run, complete
+from engine.model.text import StreamDecoder, Text
+from engine.run import Run, admit, complete, passes
 from engine.settings import Settings
-from engine.text import StreamDecoder, Text
 from engine.trace import Event, Prefilled
 from tests.engine.tiny import drive
 
@@ -46,7 +46,7 @@ def text(bundled: LanguageModel) -> Text:
 
 
 def exam(model: LanguageModel, prompt: str, id: str = "", **how: object) -> Run:
-    return Run(id, Settings(prompt, **{"max_new_tokens": 8} | how), model, clock.now())  # type: ignore[arg-type]
+    return admit(id, Settings(prompt, **{"max_new_tokens": 8} | how), model, clock.now())  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_every_row_of_every_head_is_eager_attention(sat: Run, library: PreTraine
 def test_runs_together_and_in_chunks_answer_as_they_would_alone(
     bundled: LanguageModel, sat: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(story, "CHUNK", 20)
+    monkeypatch.setattr(passes, "CHUNK", 20)
     runs = [exam(bundled, TREASURE, "treasure"), exam(bundled, "Hello", "hello"), exam(bundled, CAT, "cat")]
     told: dict[str, list[Event]] = drive(runs)
     assert len([event for event in told["cat"] if isinstance(event, Prefilled)]) > 2

@@ -10,7 +10,7 @@ import torch
 from torch import LongTensor, Tensor
 from transformers import GenerationConfig
 
-from engine import choices
+from engine.jobs import choices
 from engine.run import Run, complete
 from engine.settings import Keeping, Refusal
 from engine.trace import Chose

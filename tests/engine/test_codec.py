@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from pydantic import ValidationError
 
-from engine import codec
 from engine.settings import Settings
-from engine.trace import Event, Layer, Trace, Wrote
+from engine.trace import Event, Layer, Trace, Wrote, codec
 from tests.engine.traces import FACTS, run, traces
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "trace.schema.json"

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
-from engine.bench import measure, quiet
+from engine.bench import measure
 from engine.bench.measure import RATIOS, TOGETHER, alternate
 from engine.bench.papers import paper
-from engine.bench.quiet import Elsewhere
 from engine.bench.sides import Library, Ours, Timing, map_bytes
+from engine.measure import quiet
+from engine.measure.quiet import Elsewhere
 from engine.model import LanguageModel, load
 from engine.settings import Settings
 from engine.words import say

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.__main__ import main
-from engine.architecture import read
 from engine.commands.plan import spelt
-from engine.configs import configs, kept
-from engine.formats import CACHES, WEIGHTS, cache_format, readable, weight_format
 from engine.plan import largest_context, over_time, plan, terms
+from engine.plan.configs import configs, kept
+from engine.plan.formats import CACHES, WEIGHTS, cache_format, readable, weight_format
+from engine.plan.read import read
 from engine.settings import Refusal
 
 GIB = 1024**3

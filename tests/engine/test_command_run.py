@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from engine import tracefile
 from engine.__main__ import main
 from engine.run import Run
 from engine.settings import Settings
 from engine.trace import Decoded
+from engine.trace import file as tracefile
 from engine.words import say
 from tests.engine import tiny
 
@@ -167,7 +167,7 @@ def test_a_run_that_breaks_tells_why_and_ends_with_status_1(
     def breaking(*_: Any) -> None:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr("engine.keeping.RunCache", breaking)
+    monkeypatch.setattr("engine.cache.keeping.RunCache", breaking)
     assert run(folder, PROMPT, "--json") == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["finish_reason"] == "out_of_memory"

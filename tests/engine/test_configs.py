@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from engine import memory
-from engine.architecture import Architecture, of_run, read
-from engine.catalogue import MODELS
-from engine.configs import FOLDER, configs, from_disk, kept
-from engine.fields import MAX_CONFIG_BYTES, parse
-from engine.formats import BFLOAT16
+from engine.plan import memory
+from engine.plan.architecture import Architecture
+from engine.plan.configs import FOLDER, configs, from_disk, kept
+from engine.plan.fields import MAX_CONFIG_BYTES, parse
+from engine.plan.formats import BFLOAT16
+from engine.plan.read import of_run, read
+from engine.plan.solve import solve
 from engine.settings import Refusal
-from engine.solve import solve
 from engine.trace import Facts
+from engine.weights.catalogue import MODELS
 
 NAMES = tuple(configs())
 

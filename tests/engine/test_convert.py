@@ -16,8 +16,10 @@ from tokenizers import pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-from engine import convert, weights
+from engine import weights
 from engine.settings import Refusal
+from engine.weights import convert
+from engine.weights.download import sha256_of
 
 PIECES = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *bytes_to_unicode().values(), "ĊĊ"]
 WIDTH, INNER = 32, 64
@@ -87,7 +89,7 @@ def test_a_converted_model_is_the_same_model(tiny: dict[str, np.ndarray[Any, Any
     np.testing.assert_allclose(embedding, tiny["token_embd.weight"], rtol=2**-8)
     note = json.loads((source.folder / "source.json").read_text())
     assert note["gguf_sha256"] == source.sha256 == weights.MODELS[weights.DEFAULT].gguf_sha256
-    assert note["weights"] == {"model.safetensors": weights.sha256_of(source.folder / "model.safetensors")}
+    assert note["weights"] == {"model.safetensors": sha256_of(source.folder / "model.safetensors")}
     assert (source.folder / "LICENSE").read_text() == "the licence"
     assert not (weights.home() / "downloads" / weights.DEFAULT).exists()
 
@@ -140,7 +142,7 @@ def test_a_folder_is_named_by_what_is_in_it(tmp_path: Path, no_network: None) ->
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "a.safetensors").write_bytes(b"a")
     one = weights.resolve(str(tmp_path))
-    assert one.folder == tmp_path and one.sha256 == weights.sha256_of(tmp_path / "a.safetensors")
+    assert one.folder == tmp_path and one.sha256 == sha256_of(tmp_path / "a.safetensors")
     (tmp_path / "b.safetensors").write_bytes(b"b")
     assert weights.resolve(str(tmp_path)).sha256 != one.sha256
 

@@ -20,11 +20,12 @@ from transformers import (
     Qwen2Config,
 )
 
-from engine import cost, memory
-from engine.architecture import Architecture, of_run, read
-from engine.families import FAMILIES, NESTED
-from engine.fit import fit
-from engine.formats import BFLOAT16, FLOAT32, cache_format
+from engine.measure.fit import fit
+from engine.plan import cost, memory
+from engine.plan.architecture import Architecture
+from engine.plan.families import FAMILIES, NESTED
+from engine.plan.formats import BFLOAT16, FLOAT32, cache_format
+from engine.plan.read import of_run, read
 from engine.settings import Refusal
 from tests.engine import tiny
 

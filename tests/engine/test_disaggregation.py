@@ -12,7 +12,7 @@ from engine.disaggregation.costs import Costs, costs_of
 from engine.disaggregation.desks import Exam, Setup
 from engine.disaggregation.load import MIXES, Arrival, Lengths, arrivals, capacity, work
 from engine.disaggregation.told import LOADS, SEEDS, Asked, over_loads, over_ratios, percentile, simulated
-from engine.fit import fit_growing
+from engine.measure.fit import fit_growing
 
 PLAIN = Costs(
     fixed=0, linear=0.001, square=0, lengths=(1, 1000), steps=((0.1, 0.1), (0.15, 0.15)), contexts=(1, 1000), note=1000

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from engine import clock, drafting
-from engine.drafting import Drafter
-from engine.invariants import check
+from engine.measure import clock
 from engine.model import LanguageModel, wrap
-from engine.run import Run, complete, step
+from engine.run import Run, admit, complete, drafting, step
+from engine.run.drafting import Drafter
 from engine.settings import Keeping, Refusal, Settings
 from engine.trace import Decoded, Event, Trace
+from engine.trace.invariants import check
 from tests.engine import tiny
 
 OTHERS = ("gpt2", "qwen3", "gemma3")
 
 
 def exam(settings: Settings, drafts: LanguageModel | None, target: str = "llama") -> Run:
-    return Run("", settings, tiny.model(target), clock.now(), drafts=drafts)
+    return admit("", settings, tiny.model(target), clock.now(), drafts=drafts)
 
 
 def settings(draft: int, **how: Any) -> Settings:
@@ -99,7 +99,7 @@ def test_an_end_is_guessed_once_and_ends_the_answer() -> None:
     end = usual.output_ids[3]
     assert end not in usual.output_ids[:3]
     model = replace(tiny.model("llama"), end_ids=frozenset({end}))
-    trace = complete(Run("", settings(8), model, clock.now(), drafts=tiny.model("llama")))
+    trace = complete(admit("", settings(8), model, clock.now(), drafts=tiny.model("llama")))
     check(trace.events)
     assert trace.finished is not None and trace.finished.reason == "eos"
     assert trace.output_ids == usual.output_ids[:4]
@@ -127,7 +127,9 @@ def test_an_answer_that_is_not_the_likeliest_is_the_same_too(how: dict[str, Any]
 def test_who_has_guesses_from_a_model_writes_beside_others() -> None:
     exams = [settings(4), settings(0), tiny.raw("ab" * 10, draft=3), settings(2, keeping=Keeping(block=4))]
     runs = [
-        Run(str(number), one, tiny.model("llama"), clock.now(), drafts=tiny.model("qwen3") if one.draft_model else None)
+        admit(
+            str(number), one, tiny.model("llama"), clock.now(), drafts=tiny.model("qwen3") if one.draft_model else None
+        )
         for number, one in enumerate(exams)
     ]
     told: dict[str, list[Event]] = tiny.drive(runs)
@@ -138,8 +140,8 @@ def test_who_has_guesses_from_a_model_writes_beside_others() -> None:
 
 
 def test_what_guesses_and_fails_ends_its_own_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run("one", settings(4), tiny.model("llama"), clock.now(), drafts=tiny.model("gpt2"))
-    other = Run("other", settings(0), tiny.model("llama"), clock.now())
+    run = admit("one", settings(4), tiny.model("llama"), clock.now(), drafts=tiny.model("gpt2"))
+    other = admit("other", settings(0), tiny.model("llama"), clock.now())
     monkeypatch.setattr(Drafter, "draft", lambda *_: 1 / 0)
     told = tiny.drive([run, other])
     assert told["one"][-1].type == "finished" and told["one"][-1].code == "model_failed"  # type: ignore[union-attr]

@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine import clock, jobs
-from engine import run as story
 from engine.cache import RunCache
+from engine.jobs import attention
+from engine.measure import clock
 from engine.model import LanguageModel
-from engine.run import Run, complete, step
-from engine.sampling import Sampler
+from engine.model.tap import Pass
+from engine.run import Run, admit, complete, passes, step
+from engine.run.sampling import Sampler
 from engine.settings import Refusal
-from engine.tap import Pass
 from engine.trace import Chose, Event, Finished, Layer, Prefilled, Trace
 from tests.engine import tiny
 
@@ -55,7 +55,7 @@ def test_eos_is_chosen_and_ends_the_answer() -> None:
     ids = tiny.sit(KIND, tiny.raw()).output_ids
     end = ids[4]
     model = replace(tiny.model(KIND), end_ids=frozenset({end, 1}))
-    trace = complete(Run("", tiny.raw(), model, clock.now()))
+    trace = complete(admit("", tiny.raw(), model, clock.now()))
     assert reason(trace) == "eos"
     assert trace.output_ids == ids[: ids.index(end) + 1]
 
@@ -82,12 +82,12 @@ def test_a_stop_takes_effect_within_one_layer_of_a_prefill(at: int) -> None:
     assert finished(events).reason == "stopped"
     assert run.cache is not None and run.cache.length == 0 and run.tape is not None and run.tape.length == 0
     with pytest.raises(Refusal, match="not_kept"):
-        jobs.looks_of(run)
+        attention.looks_of(run)
     assert tiny.sit(KIND, tiny.raw()).output_ids == tiny.sit(KIND, tiny.raw()).output_ids
 
 
 def test_a_stop_between_two_chunks_keeps_the_chunks_that_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(story, "CHUNK", 10)
+    monkeypatch.setattr(passes, "CHUNK", 10)
     writer, reader = tiny.exam(KIND, tiny.raw("Luna"), "writer"), tiny.exam(KIND, tiny.raw(), "reader")
     told: dict[str, list[Event]] = {"writer": [], "reader": []}
     emit: Callable[[Run, Event], None] = lambda run, event: told[run.id].append(event)  # noqa: E731
@@ -98,7 +98,7 @@ def test_a_stop_between_two_chunks_keeps_the_chunks_that_were_read(monkeypatch: 
     assert [event.type for event in told["reader"]] == ["layer"] * 3 + ["prefilled", "finished"]
     assert reader.cache is not None and reader.cache.length == reader.lens.length == 10
     with pytest.raises(Refusal, match="not_kept"):
-        jobs.looks_of(reader)
+        attention.looks_of(reader)
     assert tuple(writer.chosen) == tiny.sit(KIND, tiny.raw("Luna")).output_ids
 
 
@@ -123,17 +123,17 @@ class Time:
 
 
 def test_a_timeout_while_reading_and_while_writing() -> None:
-    reading = complete(Run("", tiny.raw(timeout=6), tiny.model(KIND), 100.0, now=Time()))
+    reading = complete(admit("", tiny.raw(timeout=6), tiny.model(KIND), 100.0, now=Time()))
     assert reason(reading) == "timeout" and not reading.output_ids
     assert [event.type for event in reading.events].count("layer") == 2
-    writing = complete(Run("", tiny.raw(timeout=40), tiny.model(KIND), 100.0, now=Time()))
+    writing = complete(admit("", tiny.raw(timeout=40), tiny.model(KIND), 100.0, now=Time()))
     assert reason(writing) == "timeout" and 1 < len(writing.output_ids) < LENGTH
     assert writing.finished is not None and writing.finished.at >= 40
 
 
 def test_a_run_that_waits_for_its_turn_times_out_too() -> None:
     first = tiny.exam(KIND, tiny.raw(), "first")
-    late = Run("late", tiny.raw(timeout=5), first.model, clock.now() - 6)
+    late = admit("late", tiny.raw(timeout=5), first.model, clock.now() - 6)
     told = tiny.drive([first, late])
     assert [event.type for event in told["late"]] == ["finished"] and finished(told["late"]).reason == "timeout"
     assert finished(told["first"]).reason == "length"
@@ -229,7 +229,7 @@ def test_who_cannot_choose_ends_alone_and_nobody_takes_a_step_twice(monkeypatch:
     for run in (runs[0], runs[2]):
         assert tuple(run.chosen) == alone(run)
         assert run.lens.length == len(run.ids) + LENGTH - 1
-    assert len(jobs.looks_of(runs[1])["looks"]) > 0
+    assert len(attention.looks_of(runs[1])["looks"]) > 0
 
 
 def test_logits_that_are_no_numbers_are_an_error_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine import clock, explore
+from engine.jobs import explore
+from engine.measure import clock
 from engine.model import wrap
-from engine.run import Run, complete
+from engine.run import Run, admit, complete
 from engine.settings import Refusal
 from tests.engine import tiny
 
@@ -57,7 +58,7 @@ def planted(layer: int, head: int, row: int, column: int, prompt: str) -> Run:
     config = tiny.CONFIGS["llama"]()
     config.initializer_range = 0.02
     network = tiny.from_config(config)
-    run = Run("", tiny.raw(prompt, max_new_tokens=1), wrap(network, tiny.tokenizer(), name="planted"), clock.now())
+    run = admit("", tiny.raw(prompt, max_new_tokens=1), wrap(network, tiny.tokenizer(), name="planted"), clock.now())
     states: list[Tensor] = []
     block, size = network.base_model.layers[layer], 8
     hook = block.input_layernorm.register_forward_hook(lambda _, __, output: states.append(output[0]))
@@ -72,7 +73,7 @@ def planted(layer: int, head: int, row: int, column: int, prompt: str) -> Run:
             (block.self_attn.k_proj.weight, head // 2 * size + 3, states[0][column]),
         ):
             weight[index] = 8 * state / state.square().sum()
-    again = Run("", run.settings, run.model, clock.now())
+    again = admit("", run.settings, run.model, clock.now())
     complete(again)
     return again
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.forgetting import ForgettingCache
+from engine.cache.forgetting import ForgettingCache
 from engine.labs import forcing, forgetting
 from engine.labs.lessons import Paper, papers
 from engine.settings import Keeping, check

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from engine import clock, jobs
-from engine.invariants import check
-from engine.run import Run, complete
+from engine.jobs import attention
+from engine.measure import clock
+from engine.model.text import StreamDecoder
+from engine.run import Run, admit, complete
 from engine.settings import Fork, Refusal, Settings
-from engine.text import StreamDecoder
 from engine.trace import Chose, Decoded, Layer, Prefilled, Reused, Trace
+from engine.trace.invariants import check
 from tests.engine import tiny
 
 KEPT = 5
@@ -27,13 +28,13 @@ def parent_of(kind: str, **how: Any) -> Run:
 
 def forked(parent: Run, kept: int, token: int, **how: Any) -> tuple[Run, Trace]:
     settings = replace(parent.settings, fork=Fork("first", kept, token), **how)
-    run = Run("second", settings, parent.model, clock.now(), parent=parent)
+    run = admit("second", settings, parent.model, clock.now(), parent=parent)
     return run, complete(run)
 
 
 def refusal(parent: Run | None, settings: Settings, kind: str = "llama") -> str:
     with pytest.raises(Refusal) as refused:
-        Run("second", settings, tiny.model(kind), clock.now(), parent=parent)
+        admit("second", settings, tiny.model(kind), clock.now(), parent=parent)
     return refused.value.code
 
 
@@ -97,7 +98,7 @@ def test_the_lens_sees_the_words_that_came_along(kind: str) -> None:
     assert run.lens.length == parent.lens.length
     for row in (0, len(run.ids), run.lens.length - 1):
         assert torch.equal(run.lens.row(1, 2, row), parent.lens.row(1, 2, row))
-    assert jobs.looks_of(run) == jobs.looks_of(parent)
+    assert attention.looks_of(run) == attention.looks_of(parent)
 
 
 def test_the_other_run_is_left_alone() -> None:
@@ -126,7 +127,7 @@ def test_what_cannot_be_gone_on_from_is_refused() -> None:
 
 def test_a_run_that_is_let_go_before_the_fork_begins_is_an_error_with_a_sentence() -> None:
     parent = parent_of("llama")
-    run = Run("second", replace(parent.settings, fork=Fork("first", 2, parent.chosen[2])), parent.model, clock.now(),
+    run = admit("second", replace(parent.settings, fork=Fork("first", 2, parent.chosen[2])), parent.model, clock.now(),
               parent=parent)  # fmt: skip
     parent.cache = None
     finished = complete(run).finished

@@ -16,11 +16,10 @@ from transformers import LlamaConfig, PreTrainedConfig, PreTrainedModel
 from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from engine import fuse
-from engine.model import LanguageModel, wrap
-from engine.run import Halt, Run, answer
+from engine.model import LanguageModel, fuse, wrap
+from engine.model.tap import Pass
+from engine.run import Halt, admit, answer
 from engine.settings import Settings
-from engine.tap import Pass
 from engine.trace import Decoded
 from tests.engine import tiny
 from tests.engine.test_answers import generated, ids_of
@@ -245,7 +244,7 @@ def test_runs_are_answered_together_as_alone(vector: bool) -> None:
     model = wrap(tiny.network("llama"), tiny.tokenizer(), name="llama")
     papers = [tiny.raw(tiny.PAPER[:stop]) for stop in (9, 30, 61)]
     alone = [list(sit(model, paper)) for paper in papers]
-    runs = [Run(str(number), paper, model, 0.0, now=lambda: 0.0) for number, paper in enumerate(papers)]
+    runs = [admit(str(number), paper, model, 0.0, now=lambda: 0.0) for number, paper in enumerate(papers)]
     tiny.drive(runs)
     assert [run.chosen for run in runs] == alone
 
@@ -271,7 +270,7 @@ def test_runs_of_both_kinds_are_answered_beside_each_other_as_alone(vector: bool
     model = wrap(tiny.network("llama"), tiny.tokenizer(), name="llama")
     papers = [tiny.raw(tiny.PAPER[: 20 + 9 * n], fused=bool(n % 2), max_new_tokens=5 + n) for n in range(4)]
     alone = [list(sit(model, paper)) for paper in papers]
-    runs = [Run(str(number), paper, model, 0.0, now=lambda: 0.0) for number, paper in enumerate(papers)]
+    runs = [admit(str(number), paper, model, 0.0, now=lambda: 0.0) for number, paper in enumerate(papers)]
     told = tiny.drive(runs)
     assert [run.chosen for run in runs] == alone
     together = {event.together for events in told.values() for event in events if isinstance(event, Decoded)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine import stages
+from engine.jobs import stages
 from engine.process import Message
 from engine.trace import Finished
 from tests.engine import tiny

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from engine.invariants import BrokenTrace, check
 from engine.trace import Candidate, Event, Finished, Queued, Started, Trace, state_at
+from engine.trace.invariants import BrokenTrace, check
 from tests.engine.traces import FACTS, chunk, decoded, kv, run, started, token, traces
 
 EVENTS = list(run([0.5, 0.75]).events)

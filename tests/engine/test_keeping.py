@@ -11,17 +11,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import clock, jobs
 from engine.cache import RunCache
-from engine.forgetting import ForgettingCache
-from engine.invariants import check
-from engine.keeping import bytes_at, make
-from engine.paged import PagedCache, Pool
-from engine.prefix import look_for
-from engine.quantised import BITS, QuantisedCache, read_back, squeeze
-from engine.run import Run, complete
+from engine.cache.forgetting import ForgettingCache
+from engine.cache.keeping import bytes_at, make
+from engine.cache.paged import PagedCache, Pool
+from engine.cache.quantised import BITS, QuantisedCache, read_back, squeeze
+from engine.jobs import attention
+from engine.measure import clock
+from engine.run import Run, admit, complete
+from engine.run.prefix import look_for
 from engine.settings import Fork, Keeping, Refusal
 from engine.trace import Decoded, Forgot, Layer, Prefilled, Reused, Trace
+from engine.trace.invariants import check
 from tests.engine import tiny
 
 PAPER = tiny.PAPER[:60]
@@ -45,13 +46,13 @@ def test_every_way_gives_an_ordinary_trace_with_its_own_bytes(kind: str, keeping
     if not keeping.block:
         assert told[-1].bytes == bytes_at(run.model.shape, keeping)(run.cache.length)
     assert all(kv.bytes <= kv.allocated for kv in told)
-    assert jobs.looks_of(run)["lens"]
+    assert attention.looks_of(run)["lens"]
 
 
 @pytest.mark.parametrize("keeping", ALL, ids=str)
 def test_the_last_word_read_once_more_on_the_notes_says_the_same(keeping: Keeping) -> None:
     """What a later look at a run is made from: the notes as they were before its last position."""
-    from engine.choices import read_again
+    from engine.attention.choices import read_again
 
     run = exam("llama", keeping)
     complete(run)
@@ -100,7 +101,7 @@ def test_blocks_are_shared_by_a_fork_and_copied_when_written() -> None:
     before = [cache.notes(slice(None), 0, cache.length).clone(), list(cache.table)]
     for kept in (1, 4, 6):
         exam_ = replace(parent.settings, fork=Fork("first", kept, parent.chosen[kept]))
-        run = Run("second", exam_, parent.model, clock.now(), parent=parent)
+        run = admit("second", exam_, parent.model, clock.now(), parent=parent)
         run.pool = parent.pool
         assert complete(run).output_ids == tuple(parent.chosen)
         mine = run.cache
@@ -353,7 +354,7 @@ def test_who_forgets_cannot_be_gone_on_from() -> None:
     first = exam("llama", Keeping(last=4))
     complete(first)
     with pytest.raises(Refusal) as refused:
-        Run(
+        admit(
             "second",
             replace(first.settings, fork=Fork("first", 2, first.chosen[2])),
             first.model,

@@ -20,8 +20,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disaggregation, "LENGTHS", (8, 24, 48))
     monkeypatch.setattr(disaggregation, "CONTEXTS", (8, 60))
     monkeypatch.setattr(disaggregation, "BATCHES", (1, 2, 4))
-    monkeypatch.setattr("engine.stages.SECONDS", 0.01)
-    monkeypatch.setattr("engine.beginnings.SECONDS", 0.01)
+    monkeypatch.setattr("engine.jobs.stages.SECONDS", 0.01)
+    monkeypatch.setattr("engine.jobs.beginnings.SECONDS", 0.01)
 
 
 def results() -> dict[str, Any]:
@@ -93,7 +93,7 @@ def test_a_batch_that_has_no_room_only_bounds_how_many_write_together() -> None:
 
 
 def test_so_many_copies_that_memory_is_short_are_refused(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.stages.free_bytes", lambda device: 1000)
+    monkeypatch.setattr("engine.jobs.stages.free_bytes", lambda device: 1000)
     with pytest.raises(Refusal, match="batch_too_large"):
         measured(LAB, tiny.model("llama"), "step/2/8")
 

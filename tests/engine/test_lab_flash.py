@@ -19,10 +19,10 @@ from engine.labs.footprint import peak_bytes
 from engine.labs.heads import Head, head_qkv
 from engine.labs.jobs import measured
 from engine.labs.papers import of_length
+from engine.labs.tiles import tiled
 from engine.labs.timing import sit
-from engine.record import recordings
+from engine.recordings.exams import recordings
 from engine.settings import Refusal
-from engine.tiles import tiled
 from tests.engine import tiny
 
 CPU = torch.device("cpu")
@@ -87,7 +87,7 @@ def test_what_was_gained_is_said_of_the_longest_length_measured_both_ways() -> N
 
 
 def test_a_length_without_room_is_computed_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.bench.quiet.free_bytes", lambda device: 1000)
+    monkeypatch.setattr("engine.measure.quiet.free_bytes", lambda device: 1000)
     model = tiny.model("llama")
     told = flash._kernels(model, 64)
     assert told["math"] == {"seconds": None, "bytes": matrix_bytes(model, 64), "source": "computed"}

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from engine import fuse
 from engine.labs import compiling, fusion
 from engine.labs.base import giving_way
 from engine.labs.fusion import LAB
 from engine.labs.jobs import measured
 from engine.labs.traffic import block_of, compared, gated
-from engine.model import LanguageModel, wrap
+from engine.model import LanguageModel, fuse, wrap
 from engine.settings import Refusal
 from engine.words import say
 from tests.engine import tiny

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from engine.cache.paged import Pool
 from engine.labs import paged
 from engine.labs.blocks import Desk, scenario
 from engine.labs.jobs import measured
 from engine.labs.lessons import Paper
 from engine.labs.paged import LAB, room_of, time_of
-from engine.paged import Pool
 from engine.settings import Keeping, Refusal, Settings
 from tests.engine import tiny
 

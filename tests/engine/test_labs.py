@@ -148,7 +148,7 @@ def test_a_run_that_fails_is_a_refusal() -> None:
 
 def test_sides_take_turns_and_a_slow_machine_counts_for_both(monkeypatch: pytest.MonkeyPatch) -> None:
     time = [0.0]
-    monkeypatch.setattr("engine.clock.now", lambda: time[0])
+    monkeypatch.setattr("engine.measure.clock.now", lambda: time[0])
     order: list[str] = []
 
     def side(name: str, seconds: float) -> Any:

@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine import jobs, tap
 from engine import run as story
-from engine.lens import quantise
-from engine.looks import FULL, KEPT, Looks
-from engine.run import Run, complete
+from engine.cache.lens import quantise
+from engine.jobs import attention
+from engine.model import tap
+from engine.run import Run, complete, passes
 from engine.settings import Refusal
+from engine.trace.looks import FULL, KEPT, Looks
 from tests.engine import tiny
 
 CLOSE = {"atol": 1e-5, "rtol": 0}
@@ -77,7 +78,7 @@ def test_rows_sum_to_one_and_nothing_looks_ahead_or_behind_its_window(kind: str)
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3"])
 def test_a_prompt_read_in_chunks_has_the_same_maps(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(story, "CHUNK", 11)
+    monkeypatch.setattr(passes, "CHUNK", 11)
     writer, reader = (tiny.exam(kind, tiny.raw(text, max_new_tokens=9), text) for text in ("Luna", tiny.PAPER[:50]))
     story.step(writer.model, [writer], lambda run, event: None)
     tiny.drive([writer, reader], {"Luna": [], reader.id: []})
@@ -133,7 +134,7 @@ def test_before_anything_is_read_there_is_nothing_to_see() -> None:
 @pytest.mark.parametrize("kind", ["llama", "gemma3"])
 def test_looks_are_the_strongest_positions_of_the_rows_that_chose(kind: str) -> None:
     run = finished(kind)
-    kept = jobs.looks_of(run)
+    kept = attention.looks_of(run)
     looks, maps = Looks.from_bytes(kept["looks"]), maps_of(kind, run)
     heads, prompt = run.model.shape.heads, len(run.ids)
     looks.check(len(run.chosen), run.model.shape.layers, heads, prompt)
@@ -155,7 +156,7 @@ def test_the_head_shown_first_is_the_one_that_looked_at_the_words_it_wrote() -> 
     positions[1, 1, 3, 0], weights[1, 1, 3, 0] = 1, 0.6  # layer 1, head 3 looks at 11 as it writes 11
     positions[0, 0, 0, 0], weights[0, 0, 0, 0] = 1, 1.0  # layer 0, head 0 looks at 11 as it writes 20
     positions[1, 2, 4, 0], weights[1, 2, 4, 0] = 1, 1.0  # a mean is no head
-    assert jobs.copying_head(run, positions, weights) == (1, 3)
+    assert attention.copying_head(run, positions, weights) == (1, 3)
 
 
 def test_a_run_that_chose_nothing_has_no_looks() -> None:
@@ -163,7 +164,7 @@ def test_a_run_that_chose_nothing_has_no_looks() -> None:
     run.stop_reason = "stopped"
     complete(run)
     with pytest.raises(Refusal, match="not_kept"):
-        jobs.looks_of(run)
+        attention.looks_of(run)
 
 
 def test_quantised_weights_are_little_endian_and_off_by_half_a_step_at_most() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from engine.looks import FULL, Looks
+from engine.trace.looks import FULL, Looks
 
 ROWS, LAYERS, HEADS, PROMPT = 3, 2, 4, 5
 

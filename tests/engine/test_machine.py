@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine import machine
+from engine.jobs import machine
 from engine.settings import Refusal
 from tests.engine import tiny
 

@@ -25,8 +25,10 @@ from transformers import (
     Qwen2Config,
 )
 
-from engine import clock, device, model, tap
-from engine.run import Run, complete
+from engine import model
+from engine.measure import clock
+from engine.model import device, tap
+from engine.run import admit, complete
 from engine.settings import Refusal
 from tests.engine import tiny
 
@@ -75,7 +77,7 @@ def test_what_the_tap_does_not_honour_is_refused_by_name(name: str) -> None:
 @pytest.mark.parametrize("name", HONOURED)
 def test_what_it_honours_answers_as_the_library_does(name: str) -> None:
     endless = replace(wrapped(HONOURED[name](), name), end_ids=frozenset())
-    run = Run("", tiny.raw(), endless, clock.now())
+    run = admit("", tiny.raw(), endless, clock.now())
     complete(run)
     with torch.inference_mode():
         logits = tiny.from_config(HONOURED[name]())(torch.tensor([[*run.ids, *run.chosen[:-1]]])).logits[0]
@@ -123,14 +125,14 @@ def test_a_folder_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     assert told == sorted(told) and told[-1] == 1.0
     assert (loaded.facts.model, loaded.facts.weights_sha256, loaded.facts.dtype_reason) == ("mine", "ab", "asked")
     assert loaded.end_ids == {2}
-    run = Run("", tiny.raw(), loaded, clock.now())
+    run = admit("", tiny.raw(), loaded, clock.now())
     complete(run)
     assert tuple(run.chosen) == tiny.sit("llama", tiny.raw()).output_ids
 
 
 def test_bf16_is_taken_as_well(tmp_path: Path) -> None:
     loaded = model.load(saved(tmp_path, "gemma3"), dtype="bf16", device="cpu")
-    run = Run("", tiny.raw(), loaded, clock.now())
+    run = admit("", tiny.raw(), loaded, clock.now())
     complete(run)
     assert loaded.facts.value_bytes == 2 and run.tape is not None
     assert run.tape.queries(0, 0, 3).dtype == torch.bfloat16

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine import notes
+from engine.jobs import notes
 from engine.process import EngineProcess
 from engine.run import Run, complete, step
 from engine.settings import Refusal

@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from engine import jobs, pieces, weights
-from engine.process import EngineProcess
+from engine import weights
+from engine.jobs import pieces
+from engine.model.text import Text
+from engine.process import EngineProcess, jobs
 from engine.settings import MAX_PROMPT_CHARACTERS, Refusal
-from engine.text import Text
 from tests.engine import tiny
 
 TEXT = Text(tiny.tokenizer())

@@ -10,7 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from engine import clock, jobs, weights
+from engine import weights
+from engine.cache.lens import quantise
+from engine.measure import clock
 from engine.model import LanguageModel, wrap
 from engine.process import EngineProcess, Message
 from engine.settings import Refusal, Settings
@@ -150,7 +152,7 @@ def test_a_finished_run_can_be_looked_at_until_it_is_released() -> None:
     result, failed = line.heard[-2:]
     run = tiny.exam("llama", tiny.raw("abcdef"))
     tiny.drive([run])
-    assert result == ("result", "j", (1, 4, jobs.quantise(run.lens.row(1, 2, 3), 65535)))
+    assert result == ("result", "j", (1, 4, quantise(run.lens.row(1, 2, 3), 65535)))
     assert failed == ("failed", "j", "not_kept", {}) and not engine.kept
 
 

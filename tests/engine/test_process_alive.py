@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from engine.looks import Looks
 from engine.settings import Settings
 from engine.trace import Chose, Event, Finished, Trace
+from engine.trace.looks import Looks
 from tests.engine import tiny
 
 ROOT = Path(__file__).parents[2]

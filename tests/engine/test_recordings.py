@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from engine import record as module
-from engine import tracefile, weights
+from engine import weights
 from engine.__main__ import main
 from engine.commands import open_model
 from engine.labs import LABS
 from engine.model import LanguageModel
-from engine.record import FOLDER, RUNS, Recording, record, recordings, same
+from engine.recordings import exams as module
+from engine.recordings.exams import FOLDER, RUNS, Recording, record, recordings, same
 from engine.settings import Refusal
 from engine.trace import Layer
-from engine.tracefile import Lens
+from engine.trace import file as tracefile
+from engine.trace.file import Lens
 from engine.words import say
 from tests.engine import tiny
 

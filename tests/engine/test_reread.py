@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from engine import clock, reread
-from engine.invariants import BrokenTrace, check
+from engine.measure import clock
 from engine.model import LanguageModel
-from engine.run import Run, complete, step
+from engine.run import admit, complete, reread, step
 from engine.settings import Fork, Refusal
 from engine.trace import KV, Decoded, Prefilled, Trace, state_at
+from engine.trace.invariants import BrokenTrace, check
 from tests.engine import tiny
 
 
@@ -151,5 +151,5 @@ def test_what_would_hold_everybody_up_or_makes_no_sense_is_refused(monkeypatch: 
     complete(parent)
     fork = tiny.raw("a", fork=Fork("first", 1, parent.chosen[1]))
     with pytest.raises(Refusal) as refusal:
-        Run("second", fork, parent.model, clock.now(), parent=parent)
+        admit("second", fork, parent.model, clock.now(), parent=parent)
     assert refusal.value.code == "fork_not_kept", "there are no notes to take over"

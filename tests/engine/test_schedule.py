@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import clock
-from engine.invariants import check
-from engine.run import Run, step
-from engine.schedule import Place, Turn, turn
+from engine.measure import clock
+from engine.run import Run, admit, step
+from engine.run.schedule import Place, Turn, turn
 from engine.settings import Batching
 from engine.trace import Decoded, Event, Finished, Prefilled, Queued
+from engine.trace.invariants import check
 from tests.engine import tiny
 
 KINDS: tuple[Batching, ...] = ("continuous", "static", "alone")
@@ -120,7 +120,7 @@ def together(
     kind: str, exams: list[Any], press: dict[int, int] | None = None
 ) -> tuple[list[Run], dict[str, list[Event]]]:
     """Runs that come as `press` says (by turn; all at once without), driven as the engine process does."""
-    runs = [Run(str(number), exam, tiny.model(kind), clock.now()) for number, exam in enumerate(exams)]
+    runs = [admit(str(number), exam, tiny.model(kind), clock.now()) for number, exam in enumerate(exams)]
     told: dict[str, list[Event]] = {run.id: [] for run in runs}
     for run in runs:
         run.opening = False
@@ -177,7 +177,7 @@ def test_who_waits_says_how_many_are_before_it_and_starts_when_it_begins() -> No
 def test_a_static_batch_reads_first_and_writes_in_step() -> None:
     exams = [tiny.raw(text, batching="static", max_new_tokens=5) for text in (tiny.PAPER, "Luna", "Max")]
     model = replace(tiny.model("llama"), end_ids=frozenset())
-    runs = [Run(str(number), exam, model, clock.now()) for number, exam in enumerate(exams)]
+    runs = [admit(str(number), exam, model, clock.now()) for number, exam in enumerate(exams)]
     order: list[tuple[str, str]] = []
     while any(not run.finished for run in runs):
         step(model, runs, lambda run, event: order.append((run.id, event.type)))
@@ -190,7 +190,7 @@ def test_a_static_batch_reads_first_and_writes_in_step() -> None:
 def test_who_waits_can_be_stopped_and_runs_out_of_time(end: str) -> None:
     model, time = tiny.model("llama"), [0.0]
     first, second = (
-        Run(name, tiny.raw(batching="alone", timeout=5), model, 0.0, now=lambda: time[0]) for name in ("a", "b")
+        admit(name, tiny.raw(batching="alone", timeout=5), model, 0.0, now=lambda: time[0]) for name in ("a", "b")
     )
     first.settings = replace(first.settings, timeout=600)
     told: list[tuple[str, Event]] = []

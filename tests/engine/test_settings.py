@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.keeping import fitting
+from engine.cache.keeping import fitting
 from engine.run import complete
 from engine.settings import Keeping, Refusal, Settings, check
 from engine.trace import Decoded, Prefilled
@@ -146,7 +146,7 @@ def test_how_attention_is_computed_changes_no_word(kind: str, how: dict[str, Any
 
 
 def test_the_formula_as_it_stands_is_really_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine import tap
+    from engine.model import tap
 
     taken = []
     monkeypatch.setattr(tap, "sdpa_kernel", lambda backend: taken.append(backend) or tap.nullcontext())

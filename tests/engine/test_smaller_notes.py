@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from engine.cache.quantised import QuantisedCache, squeezed_bytes
 from engine.labs import forcing, smaller_notes
 from engine.labs.lessons import Paper, papers
-from engine.quantised import QuantisedCache, squeezed_bytes
 from engine.settings import Keeping, Refusal
 from tests.engine import tiny
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import integers, lists
 
-from engine import clock
-from engine.invariants import check
-from engine.run import Run, complete
+from engine.measure import clock
+from engine.run import Run, admit, complete
+from engine.run.speculation import LONGEST, continuation, draft_of
 from engine.settings import Keeping, Refusal, Settings
 from engine.settings import check as check_settings
-from engine.speculation import LONGEST, continuation, draft_of
 from engine.trace import Chose, Decoded, Event, Trace
+from engine.trace.invariants import check
 from tests.engine import tiny
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "fixtures" / "lookup.json").read_text("utf-8"))
@@ -83,8 +83,8 @@ def planted(kind: str, kept: int) -> tuple[Run, Trace, list[int]]:
 
 def _planted(kind: str, kept: int) -> tuple[Run, Trace, list[int]]:
     model = tiny.model(kind)
-    run = Run("", settings(6), model, clock.now())
-    usual = complete(Run("", settings(0), model, clock.now()))
+    run = admit("", settings(6), model, clock.now())
+    usual = complete(admit("", settings(0), model, clock.now()))
     answer = list(usual.output_ids)
     wrong = (answer[kept + 1] + 1) % 256
     draft = [*answer[1 : 1 + kept], wrong]
@@ -94,7 +94,7 @@ def _planted(kind: str, kept: int) -> tuple[Run, Trace, list[int]]:
 @pytest.mark.parametrize("kept", [0, 1, 3])
 def test_a_draft_counts_as_far_as_it_is_right(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The prefix rule: what comes after the first wrong guess is worth nothing, and one word comes for free."""
-    from engine import speculation
+    from engine.run import speculation
 
     run, usual, draft = planted("llama", kept)
     monkeypatch.setattr(speculation, "draft_of", lambda one: draft if len(one.chosen) == 1 else [])
@@ -110,12 +110,12 @@ def test_a_draft_counts_as_far_as_it_is_right(kept: int, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("kind", ["llama", "gemma3"])
 def test_notes_and_lens_are_those_of_the_usual_run(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine import speculation
+    from engine.run import speculation
 
     run, _, draft = planted(kind, 3)
     monkeypatch.setattr(speculation, "draft_of", lambda one: draft if len(one.chosen) == 1 else [])
     complete(run)
-    usual = Run("", settings(0), run.model, clock.now())
+    usual = admit("", settings(0), run.model, clock.now())
     complete(usual)
     assert run.cache is not None and usual.cache is not None
     assert run.cache.length == usual.cache.length
@@ -127,12 +127,12 @@ def test_notes_and_lens_are_those_of_the_usual_run(kind: str, monkeypatch: pytes
 
 
 def test_an_end_inside_a_draft_ends_the_answer_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine import speculation
+    from engine.run import speculation
 
     run, usual, draft = planted("llama", 3)
     end = usual.output_ids[2]
     assert end not in usual.output_ids[:2]
-    run = Run("", run.settings, replace(run.model, end_ids=frozenset({end})), clock.now())
+    run = admit("", run.settings, replace(run.model, end_ids=frozenset({end})), clock.now())
     monkeypatch.setattr(speculation, "draft_of", lambda one: draft if len(one.chosen) == 1 else [])
     trace = complete(run)
     check(trace.events)
@@ -142,7 +142,7 @@ def test_an_end_inside_a_draft_ends_the_answer_there(monkeypatch: pytest.MonkeyP
 
 def test_a_draft_never_passes_the_limit() -> None:
     for limit in range(1, 8):
-        run = Run("", replace(settings(8), max_new_tokens=limit), tiny.model("llama"), clock.now())
+        run = admit("", replace(settings(8), max_new_tokens=limit), tiny.model("llama"), clock.now())
         trace = complete(run)
         assert len(trace.output_ids) == limit and run.cache is not None and run.cache.length <= run.cache.capacity
         assert trace.output_ids == tiny.sit("llama", replace(settings(0), max_new_tokens=limit)).output_ids

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine import stages
+from engine.jobs import stages
 from engine.run import Run, complete
 from engine.settings import Keeping, Refusal
 from tests.engine import tiny

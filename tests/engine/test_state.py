@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from engine import codec
-from engine.invariants import check
-from engine.trace import Event, State, Trace, advance, state_at
+from engine.trace import Event, State, Trace, advance, codec, state_at
+from engine.trace.invariants import check
 from tests.engine.traces import traces
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "states.json"

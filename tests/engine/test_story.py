@@ -8,22 +8,35 @@ from math import isclose, log2
 import pytest
 import torch
 
-from engine import clock, invariants
 from engine import run as story
 from engine.cache import RunCache
-from engine.clock import Marks
-from engine.codec import from_json, to_json
-from engine.run import complete
-from engine.tap import Pass
-from engine.trace import Chose, Decoded, Event, Finished, Layer, Prefilled, Trace, Wrote, norm_byte, norm_of, state_at
+from engine.measure import clock
+from engine.measure.clock import Marks
+from engine.model.tap import Pass
+from engine.run import complete, passes
+from engine.trace import (
+    Chose,
+    Decoded,
+    Event,
+    Finished,
+    Layer,
+    Prefilled,
+    Trace,
+    Wrote,
+    invariants,
+    norm_byte,
+    norm_of,
+    state_at,
+)
+from engine.trace.codec import from_json, to_json
 from tests.engine import tiny
 
 
 def chunked(kind: str, monkeypatch: pytest.MonkeyPatch) -> list[list[Event]]:
     """The events of a run that writes while another reads in chunks, and of that other."""
-    monkeypatch.setattr(story, "CHUNK", 10)
+    monkeypatch.setattr(passes, "CHUNK", 10)
     model = replace(tiny.model(kind), end_ids=frozenset())
-    runs = [story.Run(text, tiny.raw(text), model, clock.now()) for text in ("Luna", tiny.PAPER)]
+    runs = [story.admit(text, tiny.raw(text), model, clock.now()) for text in ("Luna", tiny.PAPER)]
     told: dict[str, list[Event]] = {run.id: [run.started(number == 0)] for number, run in enumerate(runs)}
     story.step(model, runs[:1], lambda run, event: told[run.id].append(event))
     tiny.drive(runs, told)
@@ -85,7 +98,7 @@ def test_a_run_tells_its_story_in_order() -> None:
 
 def test_times_count_from_the_moment_start_was_pressed() -> None:
     """A fake clock that stands still: whoever waited four seconds has them in every `at`, and in TTFT."""
-    trace = complete(story.Run("", tiny.raw(), tiny.model("llama"), 6.0, now=lambda: 10.0))
+    trace = complete(story.admit("", tiny.raw(), tiny.model("llama"), 6.0, now=lambda: 10.0))
     assert {event.at for event in trace.events} == {4.0}
     assert (trace.ttft, trace.tpot) == (4.0, 0.0)
 

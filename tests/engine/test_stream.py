@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.text import StreamDecoder, Text
+from engine.model.text import StreamDecoder, Text
 from engine.trace import Token
 from tests.engine import tiny
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from engine import tracefile
 from engine.commands.replay import readable
-from engine.summary import summary
 from engine.trace import Finished, Queued, Trace, Wrote
-from engine.tracefile import Header, TraceFile
+from engine.trace import file as tracefile
+from engine.trace.file import Header, TraceFile
+from engine.trace.summary import summary
 from engine.words import say
 from tests.engine.traces import FACTS, run
 

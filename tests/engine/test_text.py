@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
+from engine.model.text import Prompt, Text, printable
 from engine.settings import Refusal
-from engine.text import Prompt, Text, printable
 from tests.engine import tiny
 
 BYTES = Text(tiny.tokenizer())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
-from engine.tiles import naive, tiled, tiles
+from engine.labs.tiles import naive, tiled, tiles
 
 
 def some(n: int, size: int = 16, seed: int = 0, spread: float = 1.0) -> tuple[torch.Tensor, ...]:

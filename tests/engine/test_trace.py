@@ -105,7 +105,7 @@ def test_a_special_token_is_not_held_back() -> None:
 
 def test_the_trace_needs_the_standard_library_only() -> None:
     code = (
-        "import sys; import engine.trace, engine.invariants, engine.summary, engine.words\n"
+        "import sys; import engine.trace, engine.trace.invariants, engine.trace.summary, engine.words\n"
         "print(sorted({'torch', 'pydantic', 'numpy', 'transformers'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import codec, tracefile
-from engine.looks import Looks
 from engine.settings import Refusal
-from engine.trace import Trace
-from engine.tracefile import Header, Lens, TraceFile
+from engine.trace import Trace, codec
+from engine.trace import file as tracefile
+from engine.trace.file import Header, Lens, TraceFile
+from engine.trace.looks import Looks
 from engine.words import say
 from tests.engine.traces import FACTS, run, traces
 

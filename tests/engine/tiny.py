@@ -23,9 +23,9 @@ from transformers import (
     Qwen3Config,
 )
 
-from engine import clock
+from engine.measure import clock
 from engine.model import LanguageModel, wrap
-from engine.run import Run, complete, step
+from engine.run import Run, admit, complete, step
 from engine.settings import Settings
 from engine.trace import Event, Trace
 
@@ -132,7 +132,7 @@ def raw(prompt: str = PAPER, **settings: Any) -> Settings:
 
 def exam(kind: str, settings: Settings, id: str = "", **kwargs: Any) -> Run:
     """A run whose start was pressed just now."""
-    return Run(id, settings, model(kind), clock.now(), **kwargs)
+    return admit(id, settings, model(kind), clock.now(), **kwargs)
 
 
 def sit(kind: str, settings: Settings, **kwargs: Any) -> Trace:

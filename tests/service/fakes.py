@@ -14,8 +14,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-from engine import catalogue, weights
+from engine import weights
 from engine.trace import Event
+from engine.weights import catalogue
 from service.api import create
 from service.archive import Archive
 from service.core import Service

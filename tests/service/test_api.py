@@ -15,11 +15,11 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from engine import tracefile
-from engine.looks import Looks
 from engine.settings import MAX_PROMPT_CHARACTERS, Refusal
 from engine.trace import Trace
-from engine.tracefile import Header, Lens, TraceFile
+from engine.trace import file as tracefile
+from engine.trace.file import Header, Lens, TraceFile
+from engine.trace.looks import Looks
 from service.bounds import MAX_BODY
 from tests.service.fakes import World, client_of, error, start, story
 

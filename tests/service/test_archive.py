@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engine import tracefile
 from engine.settings import Refusal, Settings
 from engine.trace import Trace
-from engine.tracefile import Header, TraceFile
+from engine.trace import file as tracefile
+from engine.trace.file import Header, TraceFile
 from service import archive as module
 from service.archive import Archive, Saved, saved_of
 from service.feed import Feed

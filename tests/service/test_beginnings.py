@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from engine import cost
-from engine.architecture import of_run
-from engine.tracefile import read
+from engine.plan import cost
+from engine.plan.read import of_run
+from engine.trace.file import read
 from service.beginnings import flops_of
 from tests.service.fakes import World, story
 

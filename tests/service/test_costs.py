@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import cost
-from engine.architecture import of_run
+from engine.plan import cost
+from engine.plan.read import of_run
 from engine.settings import Refusal
 from engine.trace import Decoded, Prefilled, Trace
 from service.costs import config_of, costs_of, lengths

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from engine.looks import Looks
+from engine.trace.looks import Looks
 from tests.service.fakes import World, error, nothing_yet, start, story
 
 

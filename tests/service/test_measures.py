@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from engine import machine
+from engine.jobs import machine
 from engine.settings import Refusal
 from engine.trace import Finished, Trace
 from service import measures

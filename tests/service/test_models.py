@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from engine import catalogue
 from engine.settings import Refusal
+from engine.weights import catalogue
 from service.models import Models
 from tests.service.fakes import FakeStore, run_async
 

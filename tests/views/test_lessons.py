@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine import codec
+from engine.trace import codec
 from service.bounds import check
 from views.lessons import examples
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import tracefile
-from engine.architecture import of_run, read
-from engine.configs import configs, kept
+from engine.plan.configs import configs, kept
+from engine.plan.read import of_run, read
 from engine.settings import Refusal
+from engine.trace import file as tracefile
 from engine.words import say
 from tests.views.told import Opened
 from views.memory import measured, source, tables

@@ -9,8 +9,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from engine.formats import readable
 from engine.plan import Plan
+from engine.plan.formats import readable
 from views.words import say
 
 PARTS = ("weights", "kv", "activation", "overhead")

@@ -9,12 +9,14 @@ from pathlib import Path
 import pandas as pd
 
 import service
-from engine import memory, tracefile
-from engine.architecture import Architecture, of_run
-from engine.configs import from_disk
-from engine.formats import cache_format, weight_format
+from engine.plan import memory
+from engine.plan.architecture import Architecture
+from engine.plan.configs import from_disk
+from engine.plan.formats import cache_format, weight_format
+from engine.plan.read import of_run
 from engine.settings import Refusal
 from engine.trace import KV, Decoded, Facts, Prefilled, Started, Trace
+from engine.trace import file as tracefile
 from engine.words import Lang, say
 
 _RECORDINGS = Path(__file__).parent.parent.parent / "assets" / "recordings"

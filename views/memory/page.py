@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from engine.formats import BFLOAT16, CACHES, SHORT, WEIGHTS, readable
 from engine.plan import Plan, differs, largest_context, over_time, plan
+from engine.plan.formats import BFLOAT16, CACHES, SHORT, WEIGHTS, readable
 from engine.settings import Refusal
 from views import lessons, place, provenance
 from views.memory import figures, measured, source, tables

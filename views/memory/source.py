@@ -9,12 +9,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from engine.architecture import Architecture, read
-from engine.catalogue import DEFAULT
-from engine.configs import configs, from_disk, kept
-from engine.fields import MAX_CONFIG_BYTES, parse
+from engine.plan.architecture import Architecture
+from engine.plan.configs import configs, from_disk, kept
+from engine.plan.fields import MAX_CONFIG_BYTES, parse
+from engine.plan.read import read
 from engine.settings import Refusal
 from engine.weights import home
+from engine.weights.catalogue import DEFAULT
 from views.memory.text import plain
 from views.words import say
 

@@ -6,11 +6,11 @@ from functools import cache, lru_cache
 
 import pandas as pd
 
-from engine import memory
-from engine.architecture import Architecture, read
-from engine.configs import configs, kept
-from engine.formats import Format, readable
-from engine.plan import Plan, largest_context, terms
+from engine.plan import Plan, largest_context, memory, terms
+from engine.plan.architecture import Architecture
+from engine.plan.configs import configs, kept
+from engine.plan.formats import Format, readable
+from engine.plan.read import read
 from engine.words import Lang, say
 
 

@@ -1,4 +1,4 @@
-/** Bytes of the KV cache from a model's facts (engine/trace.py, `Facts`): formulas, nothing measured. */
+/** Bytes of the KV cache from a model's facts (engine/trace/events.py, `Facts`): formulas, nothing measured. */
 
 /** One token's K and V in one layer, for `heads` KV heads. */
 export const noteBytes = ({ kv_heads, head_size, value_bytes }, heads = kv_heads) => 2 * heads * head_size * value_bytes

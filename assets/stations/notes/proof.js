@@ -11,7 +11,7 @@ import { lookOf, sized, standing } from './columns.js'
 
 const WORDS = 16 // the answer's length in a proof
 const WORDS_ABOVE = 74 // pixels
-const BOUND = 32 * 2 ** 20 // bytes of notes that are checked (engine/notes.py)
+const BOUND = 32 * 2 ** 20 // bytes of notes that are checked (engine/jobs/notes.py)
 
 export class Proof {
   /** `desk`: {words, base, lang, errors, trace, examples, onOpen(run)}; `kept` as `kept()` told it. */

@@ -90,7 +90,7 @@ def environment(test: bool, torch_index: str) -> None:
     stamp = VENV / f"installed-{'test' if test else 'run'}.txt"
     if PYTHON.is_file() and stamp.is_file() and stamp.read_text("utf-8") == wanted:
         return
-    announce_download(test, torch_index)
+    torch_index = announce_download(test, torch_index)
     tell("making")
     if run(sys.executable, "-m", "venv", *([] if same_python() else ["--clear"]), VENV):
         tell("no_venv")
@@ -146,13 +146,37 @@ def same_python() -> bool:
     return any(line.replace(" ", "").startswith(f"version={release}.") for line in lines)
 
 
-def announce_download(test: bool, torch_index: str) -> None:
-    """How much will be downloaded, before it is."""
-    most = CPU_GIGABYTES if torch_index else GIGABYTES.get(platform.system(), max(GIGABYTES.values()))
-    tell("download_size", folder=VENV, gb=f"{most + (TEST_GIGABYTES if test else 0):.1f}")
+def announce_download(test: bool, torch_index: str) -> str:
+    """How much will be downloaded, before it is. Returns the index to take torch from: the given one, or what was
+    pasted where there is a choice (empty: pip's own)."""
+    system, more = platform.system(), TEST_GIGABYTES if test else 0
+    most = CPU_GIGABYTES if torch_index else GIGABYTES.get(system, max(GIGABYTES.values()))
+    tell("download_size", folder=VENV, gb=f"{most + more:.1f}")
     gpu = shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists()
-    if platform.system() == "Linux" and not gpu and not torch_index:
-        tell("cpu_build", cpu_gb=CPU_GIGABYTES)
+    if system != "Linux" or gpu or torch_index:
+        return torch_index
+    sizes = {"gb": f"{most + more:.1f}", "cpu_gb": f"{CPU_GIGABYTES + more:.1f}"}
+    tell("cpu_build", **sizes)
+    return ask_for_index(**sizes) if interactive() else ""
+
+
+def interactive() -> bool:
+    """Whether somebody sits there who can answer."""
+    return bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def ask_for_index(**sizes: str) -> str:
+    """What was pasted, if it is an address. Enter alone, or an input that ends, takes the CUDA build; what is neither
+    is asked for again, since gigabytes hang on it."""
+    while True:
+        try:
+            answer = input(sentence("cpu_ask", **sizes)).split()
+        except EOFError:
+            return ""
+        address = answer[-1] if answer else ""  # of a pasted line `--index-url ADDRESS`, the address
+        if not address or address.startswith(("https://", "http://")):
+            return address
+        tell("cpu_no_address")
 
 
 def weights(name: str, accept_terms: bool) -> None:

@@ -24,7 +24,7 @@ from engine.trace import file as tracefile
 from engine.trace.file import SUFFIX, Lens, TraceFile
 from engine.trace.looks import Looks
 from service.feed import Feed
-from service.summary import Summary, summarise
+from service.summary import Looking, Summary, summarise
 
 MAX_RUNS = 500
 MAX_BYTES = 2**30
@@ -111,9 +111,11 @@ class Archive:
         self._unsaved[run_id] = saved
 
     async def save(self, saved: Saved) -> None:
-        """Write a run that `hold` was called for. A disk that is full is told in the log; the run then stays in memory
-        as long as others do."""
+        """Write a run that `hold` was called for; once more when there is more of it, unless newer ones have taken its
+        place meanwhile. A disk that is full is told in the log; the run then stays in memory as long as others do."""
         run_id = saved.summary.id
+        if run_id not in self._entries:
+            return
         self._entries[run_id] = entry = replace(self._entries[run_id], summary=saved.summary.short())
         try:
             removed = await self._work(lambda: self._write(saved, entry))
@@ -193,14 +195,20 @@ def saved_of(file: TraceFile, feed: Feed, settings: Settings | None = None) -> S
     """A finished run from its file's content. `settings` speak for a run that never started."""
     asked = settings or Settings("")
     summary = summarise(file.header, file.trace.events, asked.prompt, asked.model, "finished", kept=False)
-    return Saved(summary, feed, file)
+    return Saved(replace(summary, looks=_looking(file)), feed, file)
+
+
+def _looking(file: TraceFile) -> Looking:
+    if file.looks is not None:
+        return "saved"
+    return "not_saved" if file.trace.words else ""
 
 
 def with_looks(saved: Saved, looks: Looks, lens: Lens | None) -> Saved:
     """The same run with where its words looked, and the head that is worth showing first."""
     header = replace(saved.file.header, lens=lens or saved.file.header.lens)
     file = replace(saved.file, header=header, looks=looks)
-    return replace(saved, file=file, summary=replace(saved.summary, lens=header.lens))
+    return replace(saved, file=file, summary=replace(saved.summary, lens=header.lens, looks="saved"))
 
 
 def _load(path: Path, run_id: str, recorded: bool) -> Saved:

@@ -17,20 +17,16 @@ from typing import Any, Protocol, TypeVar
 
 from engine import weights
 from engine.settings import Refusal, Settings
-from engine.trace import Trace
-from engine.trace.file import Lens, TraceFile
-from engine.trace.looks import Looks
-from service.archive import Archive, Saved, saved_of, with_looks
+from service.archive import Archive
 from service.attention import Shared, Weights, recorded
 from service.engine_client import EngineClient
 from service.feed import Feed
-from service.jobs import Jobs
+from service.jobs import SECONDS, Jobs
 from service.models import Models
-from service.runs import Run, Runs
+from service.runs import Runs
+from service.saving import Saving
 from service.summary import Summary
 
-LOOKS_TOKENS = 128
-"""Answers up to this length are saved with where they looked: about 10 KB a token for the bundled model."""
 TICK = 1.0
 """Seconds between two looks at who is still watching."""
 
@@ -58,9 +54,9 @@ class Service:
         self.models = models
         models.load = lambda name: self.engine.send(("load", name))
         self.jobs = Jobs(self.engine.send)
-        self.runs = Runs(self.engine.send, self._finished)
+        self.runs = Runs(self.engine.send, lambda run: self._saving.begin(run, run.id in self.runs.kept))
         self._shared = Shared()
-        self._saving: dict[str, asyncio.Task[None]] = {}
+        self._saving = Saving(archive, self.jobs)
         self._phase = "starting"
 
     @asynccontextmanager
@@ -78,7 +74,7 @@ class Service:
             self.jobs.fail_all(Refusal("engine_died"))
             self.runs.kept.clear()
             self.runs.end_all(Refusal("program_closed"))
-            await asyncio.gather(*self._saving.values(), return_exceptions=True)
+            await self._saving.all_over()
             ticking.cancel()
             self.archive.close()
 
@@ -115,13 +111,19 @@ class Service:
         if run := self.runs.live.get(run_id):
             self.runs.touch(run)
             return run.summary(kept=True)
-        return replace((await self.archive.get(run_id)).summary, kept=run_id in self.runs.kept)
+        return self._as_it_is((await self.archive.get(run_id)).summary)
 
     def listed(self, owner: str) -> list[Summary]:
         """That owner's runs, newest first, then the recordings."""
         mine = [run.summary(kept=True).short() for run in self.runs.live.values() if owner and run.owner == owner]
-        saved = [replace(one, kept=one.id in self.runs.kept) for one in self.archive.owned(owner)] if owner else []
+        saved = [self._as_it_is(one) for one in self.archive.owned(owner)] if owner else []
         return [*reversed(mine), *saved, *self.archive.recordings()]
+
+    def _as_it_is(self, summary: Summary) -> Summary:
+        """A finished run's summary with what only this moment knows."""
+        kept = summary.id in self.runs.kept
+        looks = "saving" if self._saving.wants_looks(summary.id) else summary.looks
+        return replace(summary, kept=kept, looks=looks)
 
     async def feed(self, run_id: str) -> Feed:
         """The lines of a run, live or saved. Raises as `summary`."""
@@ -140,11 +142,12 @@ class Service:
                 self.runs.left(run)
 
     async def trace(self, run_id: str) -> bytes:
-        """The trace file. Raises as `summary`, and `unfinished`."""
+        """The trace file, whole. Raises as `summary`, `unfinished`, and `looks_wanted` while the engine is too busy to
+        tell where its words looked."""
         if run_id in self.runs.live:
             raise Refusal("unfinished")
-        if saving := self._saving.get(run_id):
-            await asyncio.shield(saving)
+        if not await self._saving.over(run_id, SECONDS):
+            raise Refusal("looks_wanted")
         return await self.archive.file_of(run_id)
 
     async def attention(self, run_id: str, layer: int, head: int | None, row: int | None) -> Weights:
@@ -225,34 +228,12 @@ class Service:
                 self.models.refused(model, refusal)
                 self.runs.model_refused(model, refusal)
 
-    def _finished(self, run: Run) -> None:
-        """A run is over: keep it, first in memory, then on disk with where its words looked."""
-        saved = saved_of(TraceFile(run.header, Trace(tuple(run.events))), run.feed, run.settings)
-        self.archive.hold(saved, run.owner)
-        task = asyncio.get_running_loop().create_task(self._save(run.id, saved))
-        self._saving[run.id] = task
-        task.add_done_callback(lambda _: self._saving.pop(run.id, None))
-
-    async def _save(self, run_id: str, saved: Saved) -> None:
-        if run_id in self.runs.kept and 0 < len(saved.file.trace.words) <= LOOKS_TOKENS:
-            try:
-                kept = await self.jobs.ask("looks", {"run": run_id})
-            except Refusal as refusal:  # saved without, then
-                _log.warning("run %s is saved without its looks: %s", run_id, refusal)
-            else:
-                saved = with_looks(saved, Looks.from_bytes(kept["looks"]), _lens(kept["lens"]))
-        await self.archive.save(saved)
-
     async def _ticking(self) -> None:
         while True:
             await asyncio.sleep(TICK)
             if self.runs.tick():
                 _log.error("the engine is stuck and is ended")
                 self.engine.kill()
-
-
-def _lens(place: tuple[int, int | None] | None) -> Lens | None:
-    return None if place is None else Lens(*place)
 
 
 def from_environment() -> Service:

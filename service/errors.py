@@ -38,6 +38,7 @@ _STATUS = {
     "engine_died": 503,
     "engine_failed": 503,
     "fetch_failed": 503,
+    "looks_wanted": 503,
     "measuring": 503,
     "others_at_work": 503,
     "model_absent": 503,

@@ -23,15 +23,13 @@ class Jobs:
         self._send = send
         self._numbers = count(1)
         self._waiting: dict[str, asyncio.Future[Any]] = {}
+        self._patient: set[str] = set()
 
     async def ask(self, name: str, arguments: dict[str, Any], seconds: float = SECONDS) -> Any:
         """The engine's answer. Raises its `Refusal`, or `engine_busy` when it takes too long."""
-        if len(self._waiting) >= MAX_WAITING:
+        if len(self._waiting) - len(self._patient) >= MAX_WAITING:
             raise Refusal("too_many_jobs", bound=MAX_WAITING)
-        job = str(next(self._numbers))
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[job] = answer
-        self._send(("job", job, name, arguments))
+        job, answer = self._put(name, arguments)
         try:
             async with asyncio.timeout(seconds):
                 return await answer
@@ -40,6 +38,21 @@ class Jobs:
         finally:
             if self._waiting.pop(job, None) is not None:  # given up, not answered
                 self._send(("cancel", job))
+
+    def begin(self, name: str, arguments: dict[str, Any]) -> asyncio.Future[Any]:
+        """A question that is sent now and waited for as long as the engine lives; it counts in no bound. The answer
+        raises the engine's `Refusal`, or `engine_died`."""
+        job, answer = self._put(name, arguments)
+        self._patient.add(job)
+        answer.add_done_callback(lambda _: self._patient.discard(job))
+        return answer
+
+    def _put(self, name: str, arguments: dict[str, Any]) -> tuple[str, asyncio.Future[Any]]:
+        job = str(next(self._numbers))
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[job] = answer
+        self._send(("job", job, name, arguments))
+        return job, answer
 
     def result(self, job: str, value: Any) -> None:
         """The engine answered. Answers nobody waits for any more are dropped."""

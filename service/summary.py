@@ -12,6 +12,7 @@ from engine.trace import Event, Trace
 from engine.trace.file import Header, Lens
 
 State = Literal["queued", "running", "finished"]
+Looking = Literal["", "saving", "saved", "not_saved"]
 
 TITLE_CHARACTERS = 60
 LIST_CHARACTERS = 400
@@ -23,6 +24,8 @@ class Summary:
     """Times in seconds, `created` in ISO 8601, `lens` the layer and head worth looking through first (from 0).
 
     `code` names why a run ended in an error or was out of memory, as in its `finished` event; else it is empty.
+    `looks`: whether its file tells where its words looked; empty for a run that is not over or wrote nothing. `saving`
+    waits for an engine that is busy with others.
     `kept`: the engine still holds the run's tensors, so attention rows and maps are computed exactly.
     """
 
@@ -41,6 +44,7 @@ class Summary:
     tpot: float | None
     output_text: str
     code: str = ""
+    looks: Looking = ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -16,6 +16,7 @@ FILES = [ROOT / "app.py", *sorted((ROOT / "engine").rglob("*.py")), *sorted((ROO
 
 MADE: dict[str, tuple[str, ...]] = {
     "lacking(device)": ("no_compiler", "no_python_headers", "no_triton", "not_compiled_here"),
+    "feature": ("tap_alibi", "tap_both_ways", "tap_latent", "tap_recurrent", "tap_sinks", "tap_softcap"),
     "f'model_{status.state}'": ("model_absent", "model_fetching"),
     "{404: 'no_route', 405: 'wrong_method'}.get(error.status_code, 'not_json')": (
         "no_route",

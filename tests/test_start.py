@@ -123,7 +123,7 @@ def test_a_step_that_takes_long_says_so(fresh: Path, runs: Runs, monkeypatch: py
 @pytest.mark.parametrize(
     ("system", "gpu", "index", "said"),
     [
-        ("Linux", None, "", ["download_size 2.9", "cpu_build"]),
+        ("Linux", None, "", ["download_size 2.9", "cpu_build 2.9"]),
         ("Linux", "/usr/bin/nvidia-smi", "", ["download_size 2.9"]),
         ("Linux", None, "https://example.org/cpu", ["download_size 0.4"]),
         ("Darwin", None, "", ["download_size 0.3"]),
@@ -137,8 +137,72 @@ def test_the_size_is_said_first(
     monkeypatch.setattr(start.platform, "system", lambda: system)
     monkeypatch.setattr(start.shutil, "which", lambda name: gpu)
     monkeypatch.setattr(start.Path, "exists", lambda self: False)
-    start.announce_download(False, index)
+    assert start.announce_download(False, index) == index, "where nobody can answer nobody is asked"
     assert heard == said
+
+
+@pytest.fixture
+def person(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Somebody sits at a Linux machine without a graphics card; what they are about to type, line by line."""
+    typed: list[str] = []
+
+    def input_of(asked: str) -> str:
+        assert "2.9 GB" in asked and "0.4 GB" in asked
+        if not typed:
+            raise EOFError
+        return typed.pop(0)
+
+    monkeypatch.setattr("builtins.input", input_of)
+    monkeypatch.setattr(start, "interactive", lambda: True)
+    monkeypatch.setattr(start.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(start.shutil, "which", lambda name: None)
+    monkeypatch.setattr(start.Path, "exists", lambda self: False)
+    return typed
+
+
+@pytest.mark.parametrize(
+    ("lines", "index", "wrong"),
+    [
+        ([""], "", 0),
+        ([], "", 0),
+        (["https://example.org/cpu"], "https://example.org/cpu", 0),
+        (["  --index-url https://example.org/cpu "], "https://example.org/cpu", 0),
+        (["cpu", "y", "https://example.org/cpu"], "https://example.org/cpu", 2),
+    ],
+)
+@pytest.mark.parametrize("spoken", ["en_GB.UTF-8", "zh_CN.UTF-8"])
+def test_who_can_answer_is_asked_for_the_build(
+    person: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    spoken: str,
+    lines: list[str],
+    index: str,
+    wrong: int,
+) -> None:
+    monkeypatch.setenv("LC_ALL", spoken)
+    person.extend(lines)
+    assert start.announce_download(False, "") == index
+    said = capsys.readouterr().out
+    assert "2.9 GB" in said and "0.4 GB" in said and "--torch-index" in said, "both sizes, before anything is fetched"
+    assert said.count(start.sentence("cpu_no_address")) == wrong and person == []
+
+
+def test_who_gave_an_address_is_not_asked(person: list[str]) -> None:
+    person.append("https://example.org/other")
+    assert start.announce_download(False, "https://example.org/cpu") == "https://example.org/cpu"
+    assert person == ["https://example.org/other"]
+
+
+def test_the_pasted_address_is_where_torch_comes_from(fresh: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "announce_download", lambda test, index: "https://example.org/cpu")
+    start.environment(False, "")
+    assert runs[-2][-3:] == ["torch==1.0", "--index-url", "https://example.org/cpu"]
+
+
+def test_nobody_answers_where_the_input_is_no_terminal() -> None:
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import start; sys.exit(start.interactive())"
+    assert subprocess.run([sys.executable, "-c", code], check=False, stdin=subprocess.DEVNULL).returncode == 0
 
 
 def test_an_old_python_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

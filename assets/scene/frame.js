@@ -197,7 +197,7 @@ export function buildPlayer(words, keep) {
       'div',
       { class: 'run' },
       keep('run', el('span', {})),
-      el('span', { class: 'tags' }, tag(words, 'measured'), tag(words, 'computed'), tag(words, 'recorded')),
+      el('span', { class: 'tags' }, keep('saved', el('span', { class: 'saved' })), tag(words, 'measured'), tag(words, 'computed'), tag(words, 'recorded')),
     ),
   )
 }

@@ -12,6 +12,7 @@ import { Compose } from './compose/compose.js'
 import { Actions } from './actions.js'
 import { Engine } from './engine.js'
 import { Links } from './links.js'
+import { Saved } from './saved.js'
 import { Equivalent } from './equivalent.js'
 import { Rail } from './draw/rail.js'
 import { Headline } from './draw/headline.js'
@@ -73,6 +74,7 @@ export class Scene {
     this.engine = new Engine(this)
     this.controls = new Controls(this)
     this.links = new Links(this)
+    this.saved = new Saved(this)
     this.start()
   }
 
@@ -186,6 +188,7 @@ export class Scene {
   finish({ at }, over) {
     this.player.chooseSpeed()
     this.actions.draw()
+    this.saved.watch(this.trace, over)
     if (!over) {
       this.player.arrive()
       return
@@ -291,6 +294,7 @@ export class Scene {
     this.controls.close()
     this.compose.close()
     this.engine.close()
+    this.saved.close()
     this.equivalent.close()
     this.resizes?.disconnect()
     removeEventListener('resize', this.onWindow)

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from engine.cache import RunCache, Shape
-from engine.model import fuse, tap
+from engine.model import fuse, tap, unsupported
 from engine.model.device import choose_device, choose_dtype, device_name
 from engine.model.text import Text
 from engine.settings import Refusal
@@ -80,20 +80,29 @@ def load(
     dtype: str = "",
     progress: Progress = lambda fraction, what: None,
 ) -> LanguageModel:
-    """Load from a local folder. Raises `Refusal` (`unknown_device`, `unknown_dtype`, `model_not_loaded`, `tap_…`)."""
+    """Load from a local folder. Raises `Refusal` (`unknown_device`, `unknown_dtype`, `model_not_loaded`, and those of
+    `engine.model.unsupported`)."""
+    title = name or folder.name
     target = choose_device(device)
     precision, reason = choose_dtype(dtype, target)
     progress(0.1, "load")
     try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        unsupported.check_kind(title, config, writes=type(config) in AutoModelForCausalLM._model_mapping)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        network: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=precision, attn_implementation="eager", trust_remote_code=False, local_files_only=True
-        )
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=precision, attn_implementation="eager", trust_remote_code=False, local_files_only=True,
+            ignore_mismatched_sizes=True, output_loading_info=True,
+        )  # fmt: skip
+        network, told = loaded
+        unsupported.check_weights(title, config, told)
         progress(0.6, "load")
         network = network.to(target).eval()
+    except Refusal:
+        raise
     except Exception as error:  # a folder from anywhere: whatever is wrong with it, its name and a reason are told
-        raise Refusal("model_not_loaded", model=name or folder.name, why=_first_line(error)) from error
-    model = wrap(network, tokenizer, name=name or folder.name, weights_sha256=weights_sha256, dtype_reason=reason)
+        raise Refusal("model_not_loaded", model=title, why=_first_line(error)) from error
+    model = wrap(network, tokenizer, name=title, weights_sha256=weights_sha256, dtype_reason=reason)
     progress(1.0, "load")
     return model
 
@@ -108,6 +117,8 @@ def wrap(
 ) -> LanguageModel:
     """A network and its tokenizer as a `LanguageModel`, after the probe. Sets the attention function, once."""
     config = network.config.get_text_config()
+    if unsupported.both_ways(config):
+        raise unsupported.attention(name, network)
     shape = _shape(network, config, name)
     windows, scaling = probe(network, shape, name)
     _check_windows(config, windows, name)
@@ -118,14 +129,14 @@ def wrap(
 
 
 def _shape(network: PreTrainedModel, config: Any, name: str) -> Shape:
-    """What a cache must know, windows aside. Raises `Refusal("tap_unsupported")` when there is no such thing."""
+    """What a cache must know, windows aside. Raises a refusal of `unsupported.attention` where nothing can be kept."""
     try:
         heads = int(config.num_attention_heads)
         size = getattr(config, "head_dim", None) or config.hidden_size // heads
         kv_heads = getattr(config, "num_key_value_heads", None) or heads
         layers = int(config.num_hidden_layers)
     except Exception as error:  # no attention, or layers of different sizes: configs say so in many ways
-        raise Refusal("tap_unsupported", model=name, what=config.model_type) from error
+        raise unsupported.attention(name, network) from error
     return Shape(layers, heads, int(kv_heads), int(size), (0,) * layers, network.dtype, network.device)
 
 
@@ -138,7 +149,7 @@ def _check_windows(config: Any, windows: list[int], name: str) -> None:
     for kind, window in zip(kinds, windows, strict=True):
         expected = {"full_attention": 0, "sliding_attention": getattr(config, "sliding_window", None)}
         if expected.get(kind, -1) != window:
-            raise Refusal("tap_unsupported", model=name, what=kind)
+            raise Refusal("tap_unsupported", model=name, architecture=unsupported.architecture(config), what=kind)
 
 
 @torch.inference_mode()
@@ -147,8 +158,8 @@ def probe(network: PreTrainedModel, shape: Shape, name: str) -> tuple[list[int],
 
     In between the network is arranged (`engine.model.fuse`), so what that changed is compared as well.
 
-    Raises `Refusal`: `tap_unsupported` with the name of what is not honoured, when the model does not go through the
-    attention interface in every layer, passes something unknown to it, or gives other logits with ours.
+    Raises a refusal of `unsupported.attention` when the model does not go through the attention interface in every
+    layer or passes something unknown to it, `tap_differs` when it gives other logits with ours.
     """
     ids = (torch.arange(9, device=shape.device) * 7 + 3)[None] % int(network.config.get_text_config().vocab_size)
     try:
@@ -161,17 +172,16 @@ def probe(network: PreTrainedModel, shape: Shape, name: str) -> tuple[list[int],
         positions = torch.arange(9, device=shape.device)[None]
         output = network(input_ids=ids, position_ids=positions, cache=one, tape=one, use_cache=True)
     except Exception as error:  # whatever a model's own code makes of what it was not written for
-        raise Refusal("tap_unsupported", model=name, what=_first_line(error)) from error
+        raise unsupported.attention(name, network, called=False) from error
     calls = one.calls or []
-    unknown = sorted({key for call in calls for key in call.unknown})
-    if unknown:
-        raise Refusal("tap_unsupported", model=name, what=", ".join(unknown))
-    if len(calls) != shape.layers:
-        raise Refusal("tap_unsupported", model=name, what=f"{len(calls)}/{shape.layers} attention layers")
+    unknown = {key for call in calls for key in call.unknown}
+    if unknown or len(calls) != shape.layers:
+        raise unsupported.attention(name, network, unknown, called=len(calls) == shape.layers)
     actual = output.logits[0, -1].float()
     difference = float((actual - expected).norm() / expected.norm().clamp_min(1e-9))
     if not difference < (1e-3 if shape.dtype == torch.float32 else 6e-2):
-        raise Refusal("tap_unsupported", model=name, what=f"logits differ by {difference:.2g}")
+        kind = unsupported.architecture(network.config)
+        raise Refusal("tap_differs", model=name, architecture=kind, difference=f"{difference:.2g}")
     return [call.window for call in calls], [call.scaling for call in calls]
 
 

@@ -52,7 +52,7 @@ def test_every_way_gives_an_ordinary_trace_with_its_own_bytes(kind: str, keeping
 @pytest.mark.parametrize("keeping", ALL, ids=str)
 def test_the_last_word_read_once_more_on_the_notes_says_the_same(keeping: Keeping) -> None:
     """What a later look at a run is made from: the notes as they were before its last position."""
-    from engine.attention.choices import read_again
+    from engine.jobs.choices import read_again
 
     run = exam("llama", keeping)
     complete(run)

@@ -52,7 +52,7 @@ def test_a_run_from_start_to_trace(client: TestClient, world: World) -> None:
     assert summary == {
         "id": run, "title": "Hi!", "prompt": "Hi!", "model": "tiny", "created": summary["created"], "state": "finished",
         "reason": "length", "recorded": False, "lens": None, "kept": True, "events": len(events),
-        "ttft": 1.5, "tpot": 1.0, "output_text": "aaa", "code": "",
+        "ttft": 1.5, "tpot": 1.0, "output_text": "aaa", "code": "", "looks": "saving",
     }  # fmt: skip
     assert [one["id"] for one in client.get("/api/runs?owner=anna").json()["runs"]] == [run]
     assert client.get("/api/runs").json() == {"runs": []}

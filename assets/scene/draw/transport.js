@@ -23,6 +23,7 @@ export class Transport {
     parts.link.disabled = !run
     setFlag(parts.root, 'data-empty', !trace.events.length)
     setText(parts.run, trace.started ? this.provenance(trace.started) : '')
+    setText(parts.saved, this.scene.saved.said)
     this.tell()
   }
 

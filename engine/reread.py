@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from engine import sampling
+from engine import clock, sampling
 from engine.cache import Tape
 from engine.settings import Refusal
 from engine.trace import KV, Decoded
@@ -57,7 +57,7 @@ def told(run: Run, one: Pass, logits: Tensor) -> tuple[Decoded, sampling.Measure
     keys, values = cache.norm_bytes(slice(None), one.tokens - 1, one.tokens)
     seconds = tuple(one.marks.seconds())
     one.commit_chunk(tape)
-    run.read_at = run.at
+    run.read_at = clock.now()
     event = Decoded(
         run.at, one.tokens - 1, sum(seconds), seconds[:-1], seconds[-1], snapshot(run),
         keys.numpy().tobytes(), values.numpy().tobytes(), 1, one.tokens,

@@ -3,6 +3,7 @@
     python start.py            everything that is needed, then the page; Ctrl+C ends it
     python start.py setup      everything that is needed, then exit: for a laptop that will be offline
     python start.py test …     what tests need besides, then all tests; further arguments go to pytest
+    python start.py test --quick …  only style and what is tested within a minute, without a browser
 
 What is there already is not made again, so a second start takes no time. Only the standard library is used here.
 """
@@ -239,6 +240,13 @@ def own_address() -> str:
         return str(looking.getsockname()[0])
 
 
+def quick(arguments: list[str]) -> int:
+    """Style, and every test that takes no seconds: what one runs after each change."""
+    statuses = [run(PYTHON, "-m", "ruff", *check) for check in (("check", "."), ("format", "--check", "."))]
+    statuses.append(run(PYTHON, "-m", "pytest", "--ignore=tests/e2e", "-q", "-m", "not slow", *arguments))
+    return next(filter(None, statuses), 0)
+
+
 def test(arguments: list[str]) -> int:
     """Style, types and all tests; the exit status of the first that fails."""
     if browser := find_browser() or install_browser():
@@ -306,9 +314,10 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--dtype", default="", help=sentence("arg_dtype"))
     parser.add_argument("--lan", action="store_true", help=sentence("arg_lan"))
     parser.add_argument("--torch-index", default="", metavar="URL", help=sentence("arg_torch_index"))
+    parser.add_argument("--quick", action="store_true", help=sentence("arg_quick"))
     options, rest = parser.parse_known_args(arguments)
-    if rest and options.task != "test":
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if options.task != "test" and (strange := rest + ["--quick"] * options.quick):
+        parser.error(f"unrecognized arguments: {' '.join(strange)}")
     if Path(options.model).is_dir():
         options.model = str(Path(options.model).resolve())
     return options, rest
@@ -327,7 +336,7 @@ def main(arguments: list[str]) -> int:
         environment(options.task == "test", options.torch_index)
         weights(options.model, options.accept_terms)
         if options.task == "test":
-            return test(rest)
+            return quick(rest) if options.quick else test(rest)
         if options.task == "setup":
             tell("ready")
             return 0

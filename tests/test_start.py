@@ -307,6 +307,15 @@ def test_all_checks_run_and_the_first_failure_counts(runs: Runs, monkeypatch: py
     assert os.environ["OPEN_BOOK_EXAM_BROWSER"] == "/a/browser"
 
 
+def test_quick_runs_style_and_what_takes_no_seconds(served: None, runs: Runs) -> None:
+    runs.status = {"pytest": 4}
+    assert start.main(["test", "--quick", "-k", "luna"]) == 4
+    assert [step[2] for step in runs] == ["ruff", "ruff", "pytest"]
+    assert runs[-1][3:] == ["--ignore=tests/e2e", "-q", "-m", "not slow", "-k", "luna"]
+    with pytest.raises(SystemExit):
+        start.parse(["--quick"])
+
+
 @pytest.mark.parametrize(("browser", "others", "status"), [(0, 0, 0), (1, 0, 1), (0, 3, 3)])
 def test_side_by_side_everything_is_run_and_shown(
     runs: Runs,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from engine.cache import Tape
+from engine.measure import clock
 from engine.model.tap import Pass
 from engine.run import sampling
 from engine.run.run import Run
@@ -53,7 +54,7 @@ def told(run: Run, one: Pass, logits: Tensor) -> tuple[Decoded, sampling.Measure
     keys, values = cache.norm_bytes(slice(None), one.tokens - 1, one.tokens)
     seconds = tuple(one.marks.seconds())
     one.commit_chunk(tape)
-    run.read_at = run.at
+    run.read_at = clock.now()
     event = Decoded(
         run.at, one.tokens - 1, sum(seconds), seconds[:-1], seconds[-1], snapshot(run),
         keys.numpy().tobytes(), values.numpy().tobytes(), 1, one.tokens,

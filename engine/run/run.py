@@ -75,7 +75,7 @@ class Run:
         one whose `Started` is told by who drives it."""
         self._ahead = 0
         self.read_at = 0.0
-        """When a run without notes last read everything."""
+        """When a run without notes last read everything, by the clock that all runs share."""
 
     @property
     def at(self) -> float:

@@ -25,6 +25,9 @@ from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playw
 
 from engine import weights
 from engine.settings import Refusal
+from tests.e2e.evidence import pytest_runtest_makereport, witness_of
+
+__all__ = ["pytest_runtest_makereport"]
 
 ROOT = Path(__file__).parent.parent.parent
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge", "microsoft-edge")
@@ -174,18 +177,20 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+def visit(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Callable[..., Page]]:
     """`visit(address, width=1280, height=720, locale="en-US")` opens a page as a new person would.
 
     At the end no page may have logged an error, thrown one, or asked another host for anything.
     """
     complaints: list[str] = []
     contexts = []
+    witness = witness_of(request.node)
 
     def visit(address: str, width: int = 1280, height: int = 720, **options: Any) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **{"locale": "en-US", **options})
         contexts.append(context)
         page = context.new_page()
+        witness.watch(page)
         page.on("pageerror", lambda error: complaints.append(f"{error}"))
         page.on("console", lambda told: complaints.append(told.text) if told.type == "error" and ours(told) else None)
         page.on("dialog", lambda dialog: (complaints.append(f"dialog {dialog.message}"), dialog.dismiss()))
@@ -194,9 +199,10 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
         return page
 
     yield visit
+    left = witness.leave(request.node.nodeid) if complaints else None
     for context in contexts:
         context.close()
-    assert not complaints
+    assert not complaints, f"{complaints}; pages as they were: {left}"
 
 
 def ours(told: ConsoleMessage) -> bool:

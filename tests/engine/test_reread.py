@@ -104,11 +104,16 @@ def test_others_write_meanwhile_and_each_answers_as_alone() -> None:
 
 
 def test_one_reads_again_a_turn_and_nobody_waits_for_ever() -> None:
-    runs = [tiny.exam("llama", tiny.raw("Luna", notes=False), str(number)) for number in range(3)]
+    """Whoever came much later waits as long for a turn as who came first."""
+    runs = [
+        Run(str(number), tiny.raw("Luna", notes=False), tiny.model("llama"), clock.now() - 20 * number)
+        for number in range(3)
+    ]
     order: list[str] = []
     while any(not run.finished for run in runs):
         step(runs[0].model, [run for run in runs if not run.finished],
              lambda run, event: order.append(run.id) if isinstance(event, Decoded) else None)  # fmt: skip
+    assert len(order) == 3 * 11
     for number in range(6, len(order) - 6):
         assert set(order[number : number + 4]) == {"0", "1", "2"}
 

@@ -6,9 +6,12 @@
 const scenes = new WeakMap()
 
 /** The moment stands in the address, so that a link and the next page show the same one. */
-function remember({ run, at, layer, head, beside }) {
+const remember = ({ run, at, layer, head, beside }) => address({ run, at, layer, head, ...(beside ? { beside } : {}) })
+
+/** What is chosen on a page stands there, too; what is null or undefined is taken out. */
+function address(values) {
   const query = new URLSearchParams(location.search)
-  for (const [key, value] of Object.entries({ run, at, layer, head, ...(beside ? { beside } : {}) })) {
+  for (const [key, value] of Object.entries(values)) {
     if (value === null || value === undefined) query.delete(key)
     else query.set(key, value)
   }
@@ -39,6 +42,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     onPair: (pair) => setTriggerValue('pair', pair),
     onPage: (page) => setTriggerValue('page', page),
     onMoment: remember,
+    onChosen: address,
   }
   const scene = scenes.get(parentElement) ?? { turn: 0, handle: mount(parentElement, options) }
   scenes.set(parentElement, scene)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -76,6 +76,9 @@ def test_figures_are_the_apis_and_the_sliders_ask_anew(app: App, visit: Visit, l
     page.locator("[data-do=split]").select_option("1+3")
     page.locator("[data-do=mix]").select_option("stories")
     slow = ready(page, app, seed=2, load=0.9, bandwidth=1e7, split="1+3", mix="stories")
+    link = parse_qs(urlsplit(page.url).query)
+    chosen = {"seed": "2", "load": "0.9", "bandwidth": "10000000", "split": "1+3", "mix": "stories"}
+    assert link.items() >= {name: [value] for name, value in chosen.items()}.items()
     assert page.locator("[data-arrangement=split] [data-machine]").count() == 5 == slow["machines"] + 1
     for name, value in {"load": "70", "bandwidth": "3"}.items():
         page.locator(f"[data-do={name}]").fill(value)
@@ -84,6 +87,24 @@ def test_figures_are_the_apis_and_the_sliders_ask_anew(app: App, visit: Visit, l
     page.locator("[data-do=seed]").fill("1")
     page.locator("[data-do=seed]").press("Enter")
     assert ready(page, app, seed=1)["arrangements"] == usual["arrangements"], "the same seed brings the same people"
+    assert not parse_qs(urlsplit(page.url).query).keys() & chosen.keys(), "the usual need not be said"
+
+
+def test_a_link_shows_the_same_simulation(app: App, visit: Visit) -> None:
+    costs(app)
+    page = at(
+        visit, app, "disaggregation", "run=open-book&lang=en&load=0.9&bandwidth=1e9&split=3%2B1&mix=passages&seed=7"
+    )
+    ready(page, app, load=0.9, bandwidth=1e9, split="3+1", mix="passages", seed=7)
+    page.locator("[data-do=seed]").fill("8")
+    page.locator("[data-do=seed]").press("Enter")
+    ready(page, app, load=0.9, bandwidth=1e9, split="3+1", mix="passages", seed=8)
+    page.reload()
+    ready(page, app, load=0.9, bandwidth=1e9, split="3+1", mix="passages", seed=8)
+    page.goto(
+        f"{app.address}/disaggregation?run=open-book&lang=en&load=40&bandwidth=5&split=9%2B9&mix=toString&seed=-1"
+    )
+    ready(page, app)
 
 
 def test_what_is_drawn_at_a_moment_is_what_the_simulation_did(app: App, visit: Visit) -> None:

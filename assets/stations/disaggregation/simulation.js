@@ -1,5 +1,6 @@
 /**
  * What is simulated: the sliders, and what the service answers to them. One implementation, in Python: the page only asks.
+ * What the sliders say stands in the address where it is not the usual, so that a link shows the same simulation.
  *
  * The root is [data-simulation] with what was asked (data-load, data-bandwidth, data-seed, data-split, data-mix), data-rate,
  * and data-state: none (no costs), working, ready or failed; data-loads tells the same of the curves by load.
@@ -9,6 +10,8 @@ import { button, el, fill, setText, tag } from '../../scene/dom.js'
 import { bytes, duration, number } from '../../scene/text.js'
 
 const BANDWIDTHS = [1e7, 1e8, 1e9, 1e10, 1e11, 3.6e12]
+const LOADS = { min: 10, max: 110, step: 5 } // percent
+const SEEDS = 2 ** 31 - 1 // the largest
 const PATIENCE = 180 // milliseconds a slider rests before anything is asked
 const CURVES = ['bandwidth', 'split', 'mix'] // what the curves by load depend on
 
@@ -29,11 +32,11 @@ export class Simulation {
       const input = el('select', { 'data-do': name, disabled: true, onchange: () => this.change() }, ...Object.entries(options).map(([value, text]) => el('option', { value }, text)))
       return { input, label: el('label', {}, el('b', {}, w[name]), input) }
     }
-    this.load = slide('load', 10, 110, 5)
+    this.load = slide('load', LOADS.min, LOADS.max, LOADS.step)
     this.bandwidth = slide('bandwidth', 0, BANDWIDTHS.length - 1, 1)
     this.split = choose('split', w.splits)
     this.mix = choose('mix', w.mixes)
-    this.seed = el('input', { type: 'number', min: 0, max: 2 ** 31 - 1, step: 1, 'data-do': 'seed', disabled: true, onchange: () => this.change() })
+    this.seed = el('input', { type: 'number', min: 0, max: SEEDS, step: 1, 'data-do': 'seed', disabled: true, onchange: () => this.change() })
     this.another = button(w.another, () => this.other(), { class: 'pill', 'data-do': 'another', disabled: true })
     this.trouble = el('p', { class: 'hint', 'data-asked': '', 'aria-live': 'polite' })
     this.root = el('div', { 'data-simulation': '', 'data-state': 'none', class: 'controls' },
@@ -51,8 +54,27 @@ export class Simulation {
       this.root.dataset.state = 'none'
       return this.onChange()
     }
-    if (!this.values) this.fill(this.lab.options.kept?.asked ?? usual.asked)
+    if (!this.values) this.fill(this.lab.options.kept?.asked ?? this.addressed(usual.asked))
+    this.address(usual.asked)
     return this.ask()
+  }
+
+  /** What the address asks for; the usual where it says nothing, or something that cannot be chosen here. */
+  addressed(usual) {
+    const query = new URLSearchParams(location.search)
+    const { splits, mixes } = this.lab.words.controls
+    const [load, bandwidth, seed] = ['load', 'bandwidth', 'seed'].map((name) => (query.get(name) ? Number(query.get(name)) : NaN))
+    return {
+      load: load >= LOADS.min / 100 && load <= LOADS.max / 100 ? load : usual.load,
+      bandwidth: BANDWIDTHS.includes(bandwidth) ? bandwidth : usual.bandwidth,
+      seed: Number.isInteger(seed) && seed >= 0 && seed <= SEEDS ? seed : usual.seed,
+      split: Object.hasOwn(splits, query.get('split')) ? query.get('split') : usual.split,
+      mix: Object.hasOwn(mixes, query.get('mix')) ? query.get('mix') : usual.mix,
+    }
+  }
+
+  address(usual) {
+    this.lab.options.onChosen(Object.fromEntries(Object.entries(this.values).map(([name, value]) => [name, value === usual[name] ? null : value])))
   }
 
   fill({ load, bandwidth, seed, split, mix }) {
@@ -67,7 +89,7 @@ export class Simulation {
   read() {
     const seed = Math.trunc(Number(this.seed.value))
     this.values = {
-      load: Number(this.load.input.value) / 100, bandwidth: BANDWIDTHS[Number(this.bandwidth.input.value)], seed: seed >= 0 && seed < 2 ** 31 ? seed : 1,
+      load: Number(this.load.input.value) / 100, bandwidth: BANDWIDTHS[Number(this.bandwidth.input.value)], seed: seed >= 0 && seed <= SEEDS ? seed : 1,
       split: this.split.input.value, mix: this.mix.input.value,
     }
     this.seed.value = this.values.seed
@@ -81,6 +103,7 @@ export class Simulation {
 
   change() {
     this.read()
+    this.address(this.lab.figures.simulated.asked)
     this.root.dataset.state = 'working'
     clearTimeout(this.later)
     this.later = setTimeout(() => this.ask(), PATIENCE)

@@ -106,7 +106,7 @@ def test_others_write_meanwhile_and_each_answers_as_alone() -> None:
 def test_one_reads_again_a_turn_and_nobody_waits_for_ever() -> None:
     """Whoever came much later waits as long for a turn as who came first."""
     runs = [
-        Run(str(number), tiny.raw("Luna", notes=False), tiny.model("llama"), clock.now() - 20 * number)
+        admit(str(number), tiny.raw("Luna", notes=False), tiny.model("llama"), clock.now() - 20 * number)
         for number in range(3)
     ]
     order: list[str] = []

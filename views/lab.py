@@ -1,4 +1,4 @@
-"""A remedy's page: `assets/stations/NAME.js` draws it in the shape of `assets/stations/lab.js`."""
+"""A remedy's page: `assets/stations/NAME/NAME.js` draws it in the shape of `assets/stations/lab/lab.js`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A station's page: the analogy, the thing itself, something to try, one line to remember, where the analogy stops.
 
-`assets/stations/NAME.js` draws it, in the frame of `assets/stations/station.js` and in the scene's own looks; it is
-mounted as the scene is (`views.scene`). All stations tell of the run in the address, or of a recording.
+`assets/stations/NAME/NAME.js` draws it, in the frame of `assets/stations/shared/station.js` and in the scene's own
+looks; it is mounted as the scene is (`views.scene`). All stations tell of the run in the address, or of a recording.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def payload(name: str, run: str, beside: str | None = None) -> dict[str, Any]:
     """What a station is told, in full each time."""
     here = place.here()
     return {
-        "module": f"/stations/{name}.js",
+        "module": f"/stations/{name}/{name}.js",
         "lang": place.lang(),
         "run": run,
         "beside": beside,

@@ -1,7 +1,7 @@
 /** What a person does to the player, the lens and the sheets. */
 import { el, fill } from './dom.js'
 import { number, visible } from './text.js'
-import { Hands, scrubbing } from './hands.js'
+import { Hands, scrubbing } from './play/hands.js'
 
 export class Controls {
   constructor(scene) {

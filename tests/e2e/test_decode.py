@@ -244,7 +244,7 @@ def test_the_fold_knows_cold_shared_put_and_taken_words(app: App, visit: Visit) 
     page = at(visit, app, "open-book")
     folded = page.evaluate(
         """async (runs) => {
-          const { loopOf } = await import('/stations/loop.js')
+          const { loopOf } = await import('/stations/decode/loop.js')
           return runs.map((events) => {
             const loop = loopOf(events)
             const words = loop.words.map(({ from, cold, gap, step }) => [from, cold, gap !== null, step?.together ?? 0])

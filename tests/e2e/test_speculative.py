@@ -24,7 +24,7 @@ CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "fixtures"
 POEM = paper("speculative", "copy").prompt
 MOST = 8
 REHEARSED = """async ([cases, prompt, answer, most, limit]) => {
-  const { lookUp, rehearse } = await import('/stations/lookup.js')
+  const { lookUp, rehearse } = await import('/stations/speculative/lookup.js')
   return [cases.map(({ text, most }) => lookUp(text, most).ids), rehearse(prompt, answer, most, limit).map(({ ids, accepted }) => ({ ids, accepted }))]
 }"""  # noqa: E501
 

@@ -17,11 +17,11 @@ from playwright.sync_api import Browser, Page
 ROOT = Path(__file__).parent.parent.parent
 CASES: list[dict[str, Any]] = json.loads((ROOT / "tests" / "fixtures" / "states.json").read_text("utf-8"))
 FOLD = """async ([events, step]) => {
-    const {stateAt} = await import('/state.js')
+    const {stateAt} = await import('/trace/state.js')
     return stateAt(events, step)
 }"""
 INDEXED = """async (events) => {
-    const [{Trace}, {stateAt}] = [await import('/trace.js'), await import('/state.js')]
+    const [{Trace}, {stateAt}] = [await import('/trace/trace.js'), await import('/trace/state.js')]
     const trace = new Trace()
     events.forEach((event) => trace.push(event))
     return trace.states.map((state, step) => JSON.stringify(state) === JSON.stringify(stateAt(events, step)))

@@ -19,7 +19,7 @@ def test_without_a_run_a_recording_is_told_of(at: At, name: str, lang: str) -> N
     app = at(name, lang=lang)
     assert not app.exception and not app.error and not app.warning
     page = told(app, "station")
-    assert (page["run"], page["module"]) == (lessons.recording(lang), f"/stations/{name}.js")  # type: ignore[arg-type]
+    assert (page["run"], page["module"]) == (lessons.recording(lang), f"/stations/{name}/{name}.js")  # type: ignore[arg-type]
     assert page["words"]["title"] == say(f"{name}.title", lang)
     assert all(page["words"][part] for part in ("analogy", "remember", "limit", "missing", "run"))
     assert page["paths"]["exam_room"] == "/" and page["paths"]["compare"] == "/compare"

@@ -17,7 +17,7 @@ def test_without_a_run_a_recording_is_told_of(at: At, name: str, lang: str) -> N
     app = at(name, lang=lang)
     assert not app.exception and not app.error and not app.warning
     station = told(app, "station")
-    assert (station["run"], station["module"]) == (lessons.recording(lang), f"/stations/{name}.js")  # type: ignore[arg-type]
+    assert (station["run"], station["module"]) == (lessons.recording(lang), f"/stations/{name}/{name}.js")  # type: ignore[arg-type]
     for part in ("title", "analogy", "remember", "limit", "missing"):
         assert part == "missing" or station["words"][part]
     assert station["words"]["title"] == say(f"{name}.title", lang)

@@ -2,7 +2,7 @@
  * Notes that were let go: their columns are torn off the scratch paper. The place stays, the desk shows through, a stub of
  * blank paper is left at the top. Where a column is several positions, only the share that went is torn.
  */
-import { upTo } from '../trace.js'
+import { upTo } from '../trace/trace.js'
 
 /** How often notes were let go until `t`. */
 export const tears = (trace, t) => upTo(trace.forgets, t, (forgot) => forgot.at)

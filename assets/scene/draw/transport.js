@@ -1,6 +1,6 @@
 /** The row of the player: what plays and how fast, which model ran where; and the moment, told to the page. */
 import { fill, setFlag, setText } from '../dom.js'
-import { Still } from '../still.js'
+import { Still } from '../play/still.js'
 
 /** The button that plays or pauses, and the speed at work. */
 export function drawPlayer({ go, speeds }, player, words) {

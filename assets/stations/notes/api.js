@@ -1,6 +1,6 @@
 /** What this station asks of the service about a run's KV cache (docs/api.md). */
 import { ask } from '../../scene/source.js'
-import { RunApi } from '../api.js'
+import { RunApi } from '../shared/api.js'
 
 const DIGITS = 16 // hex digits of one column's checksum
 

@@ -1,7 +1,7 @@
 /** What the notes take: measured beside computed, set aside against used, at a moment and growing over the run. */
 import { el, fill, setText, svg, tag } from '../../scene/dom.js'
 import { bytes, number } from '../../scene/text.js'
-import { keptBy, noteBytes, notesAt } from './cost.js'
+import { keptBy, noteBytes, notesAt } from '../shared/cost.js'
 
 const [WIDE, HIGH, LEFT, FOOT] = [520, 190, 62, 22]
 

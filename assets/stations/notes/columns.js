@@ -2,7 +2,7 @@
  * Which positions are on show and where they stand: shared by the overview and the picture of one head, so that a
  * column stands under its own words in both. Positions count from 0 in here and from 1 in what people read.
  */
-import { ticks } from '../heat.js'
+import { ticks } from '../shared/heat.js'
 
 const LEAST = 8 // positions shown when nearest
 const WORDS = 13 // pixels a column must have for its word to stand beside it

@@ -1,7 +1,7 @@
 /** A longer paper, computed: what the notes of each layer would take, and which of them a sliding layer forgets. */
 import { el, fill, setText, svg, tag } from '../../scene/dom.js'
 import { bytes, number } from '../../scene/text.js'
-import { firstKept, noteBytes, notesAt } from './cost.js'
+import { firstKept, noteBytes, notesAt } from '../shared/cost.js'
 
 const [WIDE, LEFT, TALL] = [760, 26, 220]
 

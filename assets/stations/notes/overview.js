@@ -4,7 +4,7 @@ import { mark } from '../../scene/draw/marks.js'
 import { drawTorn, runsOf, tears } from '../../scene/draw/torn.js'
 import { number } from '../../scene/text.js'
 import { lookOf, sized, torn } from './columns.js'
-import { firstKept } from './cost.js'
+import { firstKept } from '../shared/cost.js'
 
 const NARROW = 4 // pixels of a column that stands for several positions
 

@@ -1,9 +1,9 @@
 /** One KV head's K or V, number by number: positions × head size, blue below zero, orange above. */
 import { el, fill, setText } from '../../scene/dom.js'
 import { number } from '../../scene/text.js'
-import { channels, packed, ramp, spans } from '../heat.js'
+import { channels, packed, ramp, spans } from '../shared/heat.js'
 import { lookOf, sized, torn } from './columns.js'
-import { firstKept } from './cost.js'
+import { firstKept } from '../shared/cost.js'
 
 const KNOWN = 8 // heads kept
 const HEIGHT = 340 // pixels, about

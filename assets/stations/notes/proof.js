@@ -2,7 +2,7 @@
  * Old notes do not change: the engine takes a checksum of every column after every step of a fresh run, and here each
  * is compared with the first one that was taken of its column. A column that changed would be drawn as a warning.
  */
-import { owner } from '../../scene/compose.js'
+import { owner } from '../../scene/compose/compose.js'
 import { button, el, fill, setText } from '../../scene/dom.js'
 import { ServiceSource, ask } from '../../scene/source.js'
 import { number, visible } from '../../scene/text.js'

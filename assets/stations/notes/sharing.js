@@ -1,7 +1,7 @@
 /** Which query heads read the same notes, drawn as groups; click a set of notes to see it above. */
 import { el, fill, setText, svg, tag } from '../../scene/dom.js'
 import { bytes } from '../../scene/text.js'
-import { noteBytes, sharing } from './cost.js'
+import { noteBytes, sharing } from '../shared/cost.js'
 
 const [WIDE, HEAD, GAP] = [760, 17, 26]
 

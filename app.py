@@ -13,16 +13,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from starlette.routing import Mount
+from starlette.routing import Mount, Route
 from streamlit import App
 
 import service
 from service.api import create
 from service.core import from_environment
 from service.static import Static
+from views.figures import routes as figures
 
 _ROOT = Path(__file__).parent
 
+_lan = bool(os.environ.get("OPEN_BOOK_EXAM_LAN"))
 _service = from_environment()
 service.use(_service)
 
@@ -39,7 +41,9 @@ app = App(
     _ROOT / "views" / "frame.py",
     lifespan=_lifespan,
     routes=[
-        Mount("/api", create(_service, lan=bool(os.environ.get("OPEN_BOOK_EXAM_LAN")))),
+        Mount("/api/figures", figures.create(_service, _lan)),
+        Mount("/api", create(_service, _lan)),
+        Route("/plotly/plotly.min.js", figures.script),
         Mount("/scene", Static(_ROOT / "assets" / "scene")),
         Mount("/stations", Static(_ROOT / "assets" / "stations")),
     ],

@@ -77,7 +77,7 @@ def create(service: Service, lan: bool = False) -> Guard:
     add_simulation(app, service, measures)
     add_pieces(app, service)
     _add_rest(app, service)
-    _add_errors(app)
+    add_errors(app)
     return Guard(app, lan)
 
 
@@ -192,7 +192,9 @@ async def _until_gone(websocket: WebSocket) -> None:
         pass
 
 
-def _add_errors(app: FastAPI) -> None:
+def add_errors(app: FastAPI) -> None:
+    """What every route says when it says no: a code and a sentence."""
+
     @app.exception_handler(Refusal)
     async def refused(request: Request, refusal: Refusal) -> Response:
         return response(refusal, request.scope)

@@ -15,6 +15,7 @@ _STATUS = {
     "host_refused": 403,
     "origin_refused": 403,
     "terms_not_accepted": 403,
+    "no_figure": 404,
     "no_route": 404,
     "fork_not_kept": 404,
     "choices_not_kept": 404,

@@ -153,6 +153,16 @@ def data(page: Page, selector: str) -> dict[str, str]:
     return found
 
 
+def figure(page: Page, name: str) -> dict[str, dict[str, Any]]:
+    """What Plotly holds of a chart once it is drawn: its traces by what they mean (`meta`)."""
+    until(page, f"[data-figure={name}]", "d.shows === 'drawn'")
+    return traces(page.locator(f"[data-figure={name}] .drawing").evaluate("(e) => e.data"))
+
+
+def traces(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {str(trace["meta"]): trace for trace in found}
+
+
 def resize(page: Page, width: int, height: int) -> None:
     """Another window, once the page is drawn in it."""
     page.set_viewport_size({"width": width, "height": height})

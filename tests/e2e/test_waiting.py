@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, begin, fits_a_phone, sit, until
+from tests.e2e.stations import LONG, begin, figure, fits_a_phone, sit, until
 from tests.e2e.stations import at as station
 
 Visit = Callable[..., Page]
@@ -22,9 +24,10 @@ def at(visit: Visit, app: App, query: str = "") -> Page:
     return station(visit, app, "waiting", query)
 
 
-def drawn(page: Page, name: str) -> list[list[float]]:
-    found: list[list[float]] = json.loads(page.locator(f"[data-series={name}]").get_attribute("data-points") or "[]")
-    return found
+def drawn(page: Page, name: str, meta: str) -> list[list[float]]:
+    """The points of a chart's trace, [[x, y], …]."""
+    trace = figure(page, name).get(meta, {"x": [], "y": []})
+    return [list(point) for point in zip(trace["x"], trace["y"], strict=True)]
 
 
 def test_papers_are_sat_and_their_own_times_are_kept_drawn_and_exported(app: App, visit: Visit) -> None:
@@ -41,14 +44,17 @@ def test_papers_are_sat_and_their_own_times_are_kept_drawn_and_exported(app: App
     for wait, row in zip(waits, rows, strict=True):
         arrivals = [event["at"] for event in app.lines(row["run"]) if event["type"] == "chose"]
         assert (int(row["wait"]), float(row["ttft"])) == (wait["prompt"], arrivals[0])
-        assert float(row["tpot"]) == pytest.approx((arrivals[-1] - arrivals[0]) / (len(arrivals) - 1))
-    assert drawn(page, "ttft-points") == [[wait["prompt"], wait["ttft"]] for wait in waits]
+        assert float(row["pace"]) == pytest.approx(median(b - a for a, b in pairwise(arrivals)))
+    assert drawn(page, "waiting-ttft", "point") == [[wait["prompt"], wait["ttft"]] for wait in waits]
     paced = [wait for wait in waits if wait["middle"] is not None]
     points = [[sum(wait["contexts"]) / len(wait["contexts"]), 1000 * wait["middle"]] for wait in paced]
-    assert drawn(page, "tpot-points") == [pytest.approx(point) for point in points]
+    assert drawn(page, "waiting-tpot", "point") == [pytest.approx(point) for point in points]
     fit = page.locator("[data-fit=ttft]").evaluate("(e) => ({...e.dataset})")
     assert [float(fit[name]) for name in "abc"] == [told["fits"]["ttft"][name] for name in "abc"]
-    assert len(drawn(page, "ttft-fit")) > 20 and page.locator("[data-band]").count() >= 1
+    assert len(drawn(page, "waiting-ttft", "curve")) > 20
+    off = [[wait["prompt"], 1000 * left] for wait, left in zip(waits, told["fits"]["ttft"]["residuals"], strict=True)]
+    assert drawn(page, "waiting-ttft", "residual") == [pytest.approx(point) for point in off]
+    reads_by_keyboard(page)
     for form in ("csv", "json"):
         with page.expect_download() as download:
             page.locator(f"[data-do=export-{form}]").click()
@@ -67,6 +73,25 @@ def test_papers_are_sat_and_their_own_times_are_kept_drawn_and_exported(app: App
     page.locator("[data-own=paper]").fill("20000")
     expect(page.locator("[data-scenario=own]")).to_contain_text("8,192")
     fits_a_phone(page)
+
+
+def reads_by_keyboard(page: Page) -> None:
+    """Arrow keys go from point to point, and each is said; the picture and the table can be taken away."""
+    chart = page.locator("[data-figure=waiting-ttft]")
+    first = figure(page, "waiting-ttft")["point"]["hovertext"]
+    chart.locator(".drawing").focus()
+    heard = []
+    for _ in range(12):
+        page.keyboard.press("ArrowRight")
+        heard.append(chart.locator("[aria-live]").inner_text())
+    assert set(first) <= set(heard)
+    with page.expect_download() as download:
+        chart.locator("[data-form=csv]").click()
+    assert download.value.path().read_text("utf-8").startswith("kind,tokens,seconds,fitted,residual")
+    chart.hover()
+    with page.expect_download() as download:
+        chart.locator(".modebar-btn").first.click()
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -102,15 +127,15 @@ def test_two_sheets_type_each_at_its_own_pace(app: App, visit: Visit, lang: str)
 def test_the_run_on_show_says_how_long_it_made_one_wait(app: App, visit: Visit, lang: str) -> None:
     run = sit(app, prompt="What is the capital of France?", max_new_tokens=6)
     page = at(visit, app, f"run={run}&lang={lang}")
-    until(page, "[data-state]", "d.state === 'finished'")
+    until(page, ".state[data-state]", "d.state === 'finished'")
     summary = app.ask(f"/api/runs/{run}")
-    told = page.locator("[data-state]").first.evaluate("(e) => ({...e.dataset})")
+    told = page.locator(".state[data-state]").evaluate("(e) => ({...e.dataset})")
     assert float(told["ttft"]) == summary["ttft"] and float(told["tpot"]) == pytest.approx(summary["tpot"])
     going = begin(app, prompt="Tell me a very long story about a lighthouse.", max_new_tokens=512)
     page = at(visit, app, f"run={going}&lang={lang}")
-    until(page, "[data-state]", "d.state === 'running'")
+    until(page, ".state[data-state]", "d.state === 'running'")
     app.ask(f"/api/runs/{going}/stop", {})
-    until(page, "[data-state]", "d.state === 'stopped'")
+    until(page, ".state[data-state]", "d.state === 'stopped'")
     failed = begin(app, prompt="word " * 2000, notes=False, max_new_tokens=4)
     page = at(visit, app, f"run={failed}&lang={lang}")
-    until(page, "[data-state]", "d.state === 'failed'")
+    until(page, ".state[data-state]", "d.state === 'failed'")

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import pandas as pd
 import plotly.graph_objects as go
 
-from engine import machine
+from engine.jobs import machine
 from engine.trace import Facts, Trace
 from views.figures.style import Theme
 

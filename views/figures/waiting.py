@@ -18,7 +18,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from engine.fit import fit
+from engine.measure.fit import fit
 from views.figures.chart import Chart, Given, Words, origin, shown
 from views.figures.style import Theme, dressed, empty, rgba
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers import AutoModelForMaskedLM
 
 from engine.settings import Refusal
 
@@ -58,11 +58,9 @@ def _of_config(config: Any) -> str:
 
 
 def both_ways(config: Any) -> bool:
-    """Whether tokens also look at what comes after them: such a model fills gaps, it does not go on with a text.
-
-    `is_decoder` tells it of kinds that do both; others (GPT-NeoX) have the field and never read it."""
-    either = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and getattr(config, "is_decoder", None) is False
-    return either or bool(getattr(config, "use_bidirectional_attention", False))
+    """Whether tokens also look at what comes after them: such a model fills gaps, it does not go on with a text."""
+    fills_gaps = type(config) in AutoModelForMaskedLM._model_mapping and not getattr(config, "is_decoder", False)
+    return fills_gaps or bool(getattr(config, "use_bidirectional_attention", False))
 
 
 def check_kind(name: str, config: Any, writes: bool) -> None:

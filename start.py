@@ -254,8 +254,28 @@ def test(arguments: list[str]) -> int:
         os.environ["OPEN_BOOK_EXAM_BROWSER"] = browser
     checks = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",))
     statuses = [run(PYTHON, "-m", *check) for check in checks]
+    statuses.append(scripts_checked())
     statuses.append(side_by_side() if SIDE_BY_SIDE and not arguments else run(PYTHON, "-m", "pytest", *arguments))
     return next(filter(None, statuses), 0)
+
+
+def scripts_checked() -> int:
+    """The types of the page's scripts, where there is npm; its exit status. What checks them is fetched once."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if not (npm and node):
+        tell("no_npm")
+        return 0
+    checker = ROOT / "tests" / "scripts"
+    version = json.loads((checker / "package.json").read_text("utf-8"))["devDependencies"]["typescript"]
+    place = VENV / f"typescript-{version}"
+    compiler = place / "node_modules" / "typescript" / "bin" / "tsc"
+    if not compiler.is_file():
+        tell("fetching_typescript", version=version)
+        place.mkdir(exist_ok=True)
+        if status := run(npm, "install", "--prefix", place, "--no-audit", "--no-fund", f"typescript@{version}"):
+            tell("no_typescript")
+            return status
+    return run(node, compiler, "-p", checker)
 
 
 def side_by_side() -> int:

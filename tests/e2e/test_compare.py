@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -12,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from engine.trace import Trace, summary
 from engine.trace import file as tracefile
-from engine.words import say
+from engine.words import area_words, say
 from tests.e2e.conftest import App
 from tests.e2e.stations import LONG, at, begin, data, over, until
 
@@ -118,6 +119,23 @@ def test_both_scenes_are_drawn_and_in_step(app: App, visit: Visit) -> None:
     ]
     notes, times = zip(*inked(page), strict=True)
     assert min(notes) > 1000 and min(times) > 1000, "a canvas is blank"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_no_line_below_a_headline_is_cut(app: App, visit: Visit, lang: str) -> None:
+    """Every sentence the scene may say there, with numbers of four digits in its gaps."""
+    page = compare(visit, app, "open-book", "closed-book", f"&at=0&lang={lang}")
+    below = re.compile(r"head\.\w+_(sub|look|rest|together)")
+    lines = [re.sub(r"\{\w+\}", "1,234 ms" if name.startswith("head.end") else "1,234", text)
+             for name, text in area_words("scene", lang).items() if below.fullmatch(name)]  # fmt: skip
+    assert len(lines) > 20
+    cut = """(line, texts) => texts.filter((text) => {
+      line.textContent = text
+      return line.scrollHeight > line.clientHeight + 2 || line.scrollWidth > line.clientWidth
+    })"""
+    line = page.locator(".say p").first
+    assert line.evaluate(cut, lines) == []
+    assert line.evaluate(cut, ["a word " * 60]), "what is too long is seen"
 
 
 def test_either_timeline_moves_both(app: App, visit: Visit) -> None:

@@ -6,7 +6,8 @@
  * `{problem, idea, measured, proof}`, each `{root, show?(), resize?(), close?()}`. `show` is called whenever there is more
  * to draw: the run is told (`lab.started`, `lab.events`, `lab.facts`, `lab.summary`), or figures are (`lab.told`: what
  * GET /api/labs/NAME answers, `lab.figures`). Whatever a remedy says stands in its own words; `lab.common` are those
- * of every lab. Where nothing was measured here, `lab.figures` are those of a recorded result, and `lab.tag()` says so.
+ * of every lab. Where nothing was measured here, `lab.figures` are those of a recorded result, and `lab.tag()` says so; a
+ * part with such a tag says, too, when the figures are another model's than the run's.
  * [data-lab] tells how much is measured, and in [data-figures] whose figures are shown: own, recorded or none.
  * [data-state] is as on the other stations.
  */
@@ -17,6 +18,7 @@ import { RunApi } from '../shared/api.js'
 import { Both } from './both.js'
 import { Measuring } from '../shared/measuring.js'
 import { mountStation } from '../shared/station.js'
+import { OtherModel } from '../shared/other_model.js'
 
 const SHEETS = ['../two_stages/two_stages.css', 'lab.css'].map((name) => new URL(name, import.meta.url).href)
 const AGAIN = 1500 // milliseconds until a model that is being loaded is asked for once more
@@ -33,6 +35,7 @@ export class Lab {
     this.name = options.module.match(/(\w+)\.js$/)[1]
     Object.assign(this, { scene: options.scene, lang: options.lang, base: options.base ?? '', errors: options.errors, unreachable: words.unreachable })
     this.events = []
+    this.others = [] // of each part, the sentence that its figures are another model's
     this.api = new RunApi(this.base, options.run, options.lang)
     this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, this.common.state.waiting)
     this.measuring = this.measures()
@@ -60,8 +63,11 @@ export class Lab {
   part(name, ...content) {
     const { words, common } = this
     const lead = words[name]?.lead
-    return el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name]?.title ?? common.titles[name])),
-      ...(lead ? [el('p', {}, lead)] : []), ...content.filter(Boolean))
+    const other = new OtherModel(words)
+    const sheet = el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name]?.title ?? common.titles[name])),
+      ...(lead ? [el('p', {}, lead)] : []), other.root, ...content.filter(Boolean))
+    this.others.push({ other, sheet })
+    return sheet
   }
 
   /** When it does not help: each of the words' points. */
@@ -204,7 +210,9 @@ export class Lab {
 
   /** A mark for figures of this lab: measured here, or recorded. */
   tag() {
-    return tag(this.scene, this.recorded ? 'recorded' : 'measured', true)
+    const mark = tag(this.scene, this.recorded ? 'recorded' : 'measured', true)
+    mark.dataset.ofLab = ''
+    return mark
   }
 
   see(recorded) {
@@ -225,6 +233,7 @@ export class Lab {
     setText(this.turn, common[this.recorded ? 'see_own' : 'see_recorded'])
     this.turn.hidden = !(this.shipped && this.measured)
     for (const part of Object.values(this.parts)) part.show?.()
+    for (const { other, sheet } of this.others) other.show(sheet.querySelector('[data-of-lab]') && this.facts?.model, this.shown?.model)
   }
 
   /** Where the figures come from, in sentences. */

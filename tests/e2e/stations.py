@@ -163,11 +163,16 @@ def traces(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {str(trace["meta"]): trace for trace in found}
 
 
+def redrawn(page: Page) -> None:
+    """Wait until what was asked for is drawn: a page draws in the next frame, so two frames later it has."""
+    page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+
 def resize(page: Page, width: int, height: int) -> None:
     """Another window, once the page is drawn in it."""
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_function(f"() => innerWidth === {width}")
-    page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    redrawn(page)
 
 
 def fits_a_phone(page: Page, inside: str = ".station") -> None:

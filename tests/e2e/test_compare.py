@@ -15,7 +15,7 @@ from engine.trace import Trace, summary
 from engine.trace import file as tracefile
 from engine.words import area_words, say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, at, begin, data, over, until
+from tests.e2e.stations import LONG, at, begin, data, over, redrawn, until
 
 Visit = Callable[..., Page]
 RECORDINGS = Path(__file__).parents[2] / "assets" / "recordings"
@@ -94,25 +94,24 @@ def test_the_numbers_are_the_two_traces_own(app: App, visit: Visit, beside: str,
 def test_both_scenes_are_drawn_and_in_step(app: App, visit: Visit) -> None:
     ends = [recorded(name).events[-1].at for name in ("open-book", "long-paper")]
     page = compare(visit, app, "open-book", "long-paper", "&at=0.25")
-    page.wait_for_function("() => true")
     for key, expected in (("End", max(ends)), ("Home", 0.0)):
         page.keyboard.press(key)
-        page.wait_for_timeout(200)
+        redrawn(page)
         assert float(data(page, "[data-clock]")["at"]) == pytest.approx(expected)
     assert inked(page)[0][0] == inked(page)[1][0] == 0, "nothing has been written before the start"
     for _ in range(4):
         page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(200)
+    redrawn(page)
     at = float(data(page, "[data-clock]")["at"])
     assert at > 0 and [float(one["at"]) for one in moments(page)] == [at, at]
     page.keyboard.press(" ")
     until(page, "[data-clock]", "Number(d.at) > 1")
     page.keyboard.press(" ")
-    page.wait_for_timeout(200)
+    redrawn(page)
     at = float(data(page, "[data-clock]")["at"])
     assert [float(one["at"]) for one in moments(page)] == [min(at, end) for end in ends]
     page.keyboard.press("End")
-    page.wait_for_timeout(200)
+    redrawn(page)
     assert [float(one["at"]) for one in moments(page)] == ends
     assert [one["text"] for one in moments(page)] == [
         recorded(name).output_text for name in ("open-book", "long-paper")
@@ -144,7 +143,7 @@ def test_either_timeline_moves_both(app: App, visit: Visit) -> None:
     box = line.bounding_box()
     assert box
     line.click(position={"x": box["width"] / 2, "y": 40})
-    page.wait_for_timeout(200)
+    redrawn(page)
     end = max(recorded(name).events[-1].at for name in ("open-book", "closed-book"))
     assert float(data(page, "[data-clock]")["at"]) == pytest.approx(end / 2, rel=0.02)
     assert moments(page)[0]["at"] == moments(page)[1]["at"] == data(page, "[data-clock]")["at"]

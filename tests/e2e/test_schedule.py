@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page, Route, expect
 
 from engine.labs import LABS
 from engine.words import say
@@ -60,8 +60,8 @@ def test_every_chunk_size_is_drawn_as_it_was_run(app: App, visit: Visit) -> None
         assert (shown["B"]["state"] == "away") == (now < sitting["arrived"])
     moved(page, 0)
     page.locator("[data-do=play]").first.click()
+    expect(page.locator("[data-do=play]").first).to_have_text(say("chunked.desk.pause", "zh"))
     until(page, "[data-desk]", "d.at > 0.2")
-    assert page.locator("[data-do=play]").first.inner_text() == say("chunked.desk.pause", "zh")
     answers = data(page, "[data-answers]")
     assert answers["same"] == answers["of"] == str(figures["answers"]["of"]) != "0"
 

@@ -153,10 +153,10 @@ def data(page: Page, selector: str) -> dict[str, str]:
     return found
 
 
-def figure(page: Page, name: str) -> dict[str, dict[str, Any]]:
-    """What Plotly holds of a chart once it is drawn: its traces by what they mean (`meta`)."""
-    until(page, f"[data-figure={name}]", "d.shows === 'drawn'")
-    return traces(page.locator(f"[data-figure={name}] .drawing").evaluate("(e) => e.data"))
+def figure(page: Page, name: str, scope: str = "") -> dict[str, dict[str, Any]]:
+    """What Plotly holds of a chart once it is drawn: its traces by what they mean (`meta`). `scope`: where to look."""
+    until(page, f"{scope} [data-figure={name}]", "d.shows === 'drawn'")
+    return traces(page.locator(f"{scope} [data-figure={name}] .drawing").first.evaluate("(e) => e.data"))
 
 
 def traces(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

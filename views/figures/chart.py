@@ -9,12 +9,15 @@ from typing import Any, Literal, Protocol
 import pandas as pd
 import plotly.graph_objects as go
 
+from engine.disaggregation.told import Asked
 from engine.jobs import machine
 from engine.trace import Facts, Trace
 from views.figures.style import Theme
 
-Need = Literal["measures", "run"]
-Source = Literal["measured", "recorded", ""]
+USUAL = Asked()
+"""What is simulated where nobody asks for anything else."""
+Need = Literal["measures", "run", "lab"]
+Source = Literal["measured", "recorded", "simulated", ""]
 
 
 class Words(Protocol):
@@ -27,13 +30,17 @@ class Words(Protocol):
 class Given:
     """What frames are made from. `measures`: as `GET /api/measures`, None where no model is loaded; `trace` and `costs`
     (as `GET /api/runs/{id}/costs`): of the run asked for; `tokens`: a length asked for, 0 for none; `rows`: what a page
-    has measured itself and nobody keeps."""
+    has measured itself and nobody keeps; `lab`: as `GET /api/labs/NAME`, with its `source`: measured or recorded;
+    `pick`: which part of that, in the chart's own terms; `asked`: what is simulated."""
 
     measures: Mapping[str, Any] | None = None
     trace: Trace | None = None
     costs: Mapping[str, Any] | None = None
     tokens: int = 0
     rows: tuple[Mapping[str, Any], ...] = ()
+    lab: Mapping[str, Any] | None = None
+    pick: str = ""
+    asked: Asked = USUAL
 
     @property
     def facts(self) -> Facts | None:
@@ -82,6 +89,17 @@ def shown(measures: Mapping[str, Any] | None, *prefixes: str) -> Shown:
             taken = told.get("taken") or max((one.get("taken", "") for one in results.values()), default="")
             return Shown(source, told.get("machine") or {}, taken, results, told.get("fits") or {})  # type: ignore[arg-type]
     return Shown()
+
+
+def from_lab(table: pd.DataFrame, given: Given, source: Source = "") -> pd.DataFrame:
+    """The frame with where a lab's results come from in its `attrs`: `source` instead where they only feed what is
+    drawn."""
+    told = given.lab or {}
+    table.attrs |= {
+        "source": source or told.get("source", ""), "machine": dict(told.get("machine") or {}),
+        "taken": told.get("taken", ""), "model": told.get("model", ""),
+    }  # fmt: skip
+    return table
 
 
 def origin(table: pd.DataFrame, words: Words) -> str:

@@ -11,7 +11,9 @@ import gzip
 import io
 import json
 from collections.abc import Mapping
-from functools import cache, partial
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +22,11 @@ import plotly
 from fastapi import FastAPI, Query, Request, Response
 from pydantic import TypeAdapter
 
+from engine.disaggregation.load import Mix
+from engine.disaggregation.told import Asked, Split
+from engine.labs.base import Lab
+from engine.labs.jobs import known
+from engine.labs.recorded import recorded
 from engine.settings import Refusal
 from engine.trace import Trace
 from engine.words import say
@@ -30,8 +37,9 @@ from service.costs import config_of, costs_of
 from service.errors import language
 from service.guard import Guard
 from service.measures import Measures
+from service.simulation import Bandwidth, Load, Seed
 from views.figures import CHARTS
-from views.figures.chart import Chart, Given
+from views.figures.chart import USUAL, Chart, Given
 from views.figures.style import THEMES
 
 AT_ONCE = 2
@@ -66,11 +74,19 @@ def create(service: Service, lan: bool = False) -> Guard:
     @app.get("/{name}")
     async def figure(
         request: Request, name: str, run: Text = "", model: Text = "", tokens: Length = 0, theme: Light = "light",
+        lab: Text = "", shipped: Annotated[bool, Query(alias="recorded")] = False, pick: Text = "",
+        load: Load = USUAL.load, bandwidth: Bandwidth = USUAL.bandwidth, seed: Seed = USUAL.seed,
+        split: Split = USUAL.split, mix: Mix = USUAL.mix,
         form: Annotated[Form, Query(alias="format")] = "json",
     ) -> Response:  # fmt: skip
-        """A chart of what is kept: of this machine, and of a run where one is named."""
+        """A chart of what is kept: of this machine, of a run where one is named, of a lab's results or what follows
+        from them in a simulation."""
         chart = _known(name)
-        return await told(request, chart, await _given(service, measures, chart, run, model, tokens), theme, form)
+        given = await _given(service, measures, chart, run, model, tokens)
+        if "lab" in chart.needs:
+            found = await _lab(measures, known(lab), model or service.models.default, shipped)
+            given = replace(given, lab=found, pick=pick, asked=Asked(load, bandwidth, seed, split, mix))
+        return await told(request, chart, given, theme, form)
 
     @app.post("/{name}")
     async def of_rows(
@@ -125,6 +141,37 @@ async def _given(
             if "measures" in chart.needs:
                 raise
     return Given(kept, trace, costs, tokens)
+
+
+async def _lab(measures: Measures, lab: Lab, model: str, shipped: bool) -> Mapping[str, Any]:
+    """What was measured here, as `GET /api/labs/NAME`; what is recorded where it is asked for, or nothing was measured.
+    Raises `Refusal("no_lab_recorded")`."""
+    results: dict[str, dict[str, Any]] = {}
+    if not shipped:
+        with suppress(Refusal):  # no model is loaded, so nothing of it can have been measured
+            results = await measures.lab_results(lab, model)
+    if results:
+        subject = measures.subject(model)
+        taken = max(one["taken"] for one in results.values())
+        made = await asyncio.to_thread(_figures, lab.name, json.dumps(results))
+        return {"name": lab.name, "model": model, "machine": subject, "results": results, "figures": made,
+                "taken": taken, "source": "measured"}  # fmt: skip
+    told = await asyncio.to_thread(_recorded, lab.name)
+    if told is None:
+        raise Refusal("no_lab_recorded", name=lab.name)
+    return told
+
+
+@lru_cache(8)
+def _figures(name: str, results: str) -> Mapping[str, Any]:
+    """A page asks for several charts of the same results, and a lab may simulate for its figures."""
+    return known(name).figures(json.loads(results))
+
+
+@cache
+def _recorded(name: str) -> Mapping[str, Any] | None:
+    told = recorded(known(name))
+    return told and {**told, "source": "recorded"}
 
 
 async def _trace(service: Service, run: str) -> Trace:

@@ -8,6 +8,8 @@
  * GET /api/labs/NAME answers, `lab.figures`). Whatever a remedy says stands in its own words; `lab.common` are those
  * of every lab. Where nothing was measured here, `lab.figures` are those of a recorded result, and `lab.tag()` says so; a
  * part with such a tag says, too, when the figures are another model's than the run's.
+ * `first: 'idea'` among the parts puts the idea before the problem, and its lead after it. A part's charts are made by
+ * `lab.chart(name)` and drawn by `lab.draw(chart, {pick})`.
  * [data-lab] tells how much is measured, and in [data-figures] whose figures are shown: own, recorded or none.
  * [data-state] is as on the other stations.
  */
@@ -15,6 +17,7 @@ import { owner } from '../../scene/compose/compose.js'
 import { button, el, fill, setText, tag } from '../../scene/dom.js'
 import { number } from '../../scene/text.js'
 import { RunApi } from '../shared/api.js'
+import { Chart } from '../shared/chart.js'
 import { Both } from './both.js'
 import { Measuring } from '../shared/measuring.js'
 import { mountStation } from '../shared/station.js'
@@ -49,14 +52,36 @@ export class Lab {
       return [link, new Promise((resolve) => { link.onload = link.onerror = resolve })]
     })
     this.root = el('div', { class: `body stages lab ${this.name}`, 'data-lab': this.name, 'data-measured': '', 'data-of': '', 'data-figures': 'none' },
-      ...this.styled.map(([link]) => link), this.state,
-      this.part('problem', this.parts.problem?.root), this.part('idea', this.parts.idea?.root),
+      ...this.styled.map(([link]) => link), ...this.opening(),
       this.part('measured', el('div', { class: 'row measures' }, this.measuring.root, this.turn), this.trouble, this.source, this.parts.measured?.root),
       this.part('proof', this.parts.proof?.root), this.part('both', this.both.root), this.part('not', this.points()))
   }
 
   get common() {
     return this.options.common
+  }
+
+  /** The line that tells of the run, the problem and the idea; where the idea is what one sees first, before them. */
+  opening() {
+    const [problem, idea] = ['problem', 'idea'].map((name) => this.part(name, this.parts[name]?.root))
+    if (this.parts.first !== 'idea') return [this.state, problem, idea]
+    const lead = idea.querySelector(':scope > header + p')
+    if (lead) idea.append(lead)
+    return [idea, this.state, problem]
+  }
+
+  /** A chart that the service draws from this lab's results. */
+  chart(name, more = {}) {
+    return new Chart({ name, base: this.base, lang: this.lang, words: this.words.chart, scene: this.scene, ...more })
+  }
+
+  /** Have a chart drawn from the results on show, unless it shows just that; `more`: what it is asked for beside them. */
+  draw(chart, more = {}) {
+    const query = { lab: this.name, model: this.shown.model, recorded: this.recorded || null, ...more }
+    const key = JSON.stringify([query, Object.values(this.results).map(({ taken }) => taken)])
+    if (chart.key === key) return
+    chart.key = key
+    chart.show(query)
   }
 
   /** A sheet with its title (the remedy's own, else every lab's) and lead. */

@@ -7,7 +7,8 @@ mechanism (attention maps, pools, tiles) are no charts and stay in `assets/`.
 
 from __future__ import annotations
 
-from views.figures import waiting
+from views.figures import batches, parts, race, roofline, waiting
 from views.figures.chart import Chart
 
-CHARTS: dict[str, Chart] = {chart.name: chart for chart in (*waiting.CHARTS,)}
+_ALL = (*waiting.CHARTS, *roofline.CHARTS, *batches.CHARTS, *parts.CHARTS, *race.CHARTS)
+CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}

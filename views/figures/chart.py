@@ -13,7 +13,7 @@ from engine import machine
 from engine.trace import Facts, Trace
 from views.figures.style import Theme
 
-Need = Literal["measures", "run"]
+Need = Literal["measures", "run", "beside"]
 Source = Literal["measured", "recorded", ""]
 
 
@@ -26,12 +26,15 @@ class Words(Protocol):
 @dataclass(frozen=True, slots=True)
 class Given:
     """What frames are made from. `measures`: as `GET /api/measures`, None where no model is loaded; `trace` and `costs`
-    (as `GET /api/runs/{id}/costs`): of the run asked for; `tokens`: a length asked for, 0 for none; `rows`: what a page
-    has measured itself and nobody keeps."""
+    (as `GET /api/runs/{id}/costs`): of the run asked for, `recorded` where it is a shipped one; `beside`: the same of
+    another; `tokens`: a length asked for, 0 for none; `rows`: what a page has measured itself and nobody keeps."""
 
     measures: Mapping[str, Any] | None = None
     trace: Trace | None = None
     costs: Mapping[str, Any] | None = None
+    recorded: bool = False
+    beside: Trace | None = None
+    beside_costs: Mapping[str, Any] | None = None
     tokens: int = 0
     rows: tuple[Mapping[str, Any], ...] = ()
 

@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -65,12 +66,13 @@ def create(service: Service, lan: bool = False) -> Guard:
 
     @app.get("/{name}")
     async def figure(
-        request: Request, name: str, run: Text = "", model: Text = "", tokens: Length = 0, theme: Light = "light",
-        form: Annotated[Form, Query(alias="format")] = "json",
+        request: Request, name: str, run: Text = "", beside: Text = "", model: Text = "", tokens: Length = 0,
+        theme: Light = "light", form: Annotated[Form, Query(alias="format")] = "json",
     ) -> Response:  # fmt: skip
         """A chart of what is kept: of this machine, and of a run where one is named."""
         chart = _known(name)
-        return await told(request, chart, await _given(service, measures, chart, run, model, tokens), theme, form)
+        given = await _given(service, measures, chart, run, beside, model)
+        return await told(request, chart, replace(given, tokens=tokens), theme, form)
 
     @app.post("/{name}")
     async def of_rows(
@@ -109,14 +111,15 @@ def _known(name: str) -> Chart:
     return CHARTS[name]
 
 
-async def _given(
-    service: Service, measures: Measures, chart: Chart, run: str, model: str, tokens: int
-) -> Given:  # fmt: skip
+async def _given(service: Service, measures: Measures, chart: Chart, run: str, beside: str, model: str) -> Given:
     """What the chart needs or likes. Raises `Refusal` for what it needs and cannot have."""
-    trace = costs = kept = None
+    trace = costs = other = other_costs = kept = None
+    recorded = False
     if "run" in chart.needs or ("run" in chart.likes and run):
-        trace = await _trace(service, run)
-        costs = await asyncio.to_thread(_costs, service, trace)
+        trace, costs = await _run(service, run)
+        recorded = (await service.summary(run)).recorded
+    if "beside" in chart.likes and beside:
+        other, other_costs = await _run(service, beside)
     if "measures" in chart.needs | chart.likes:
         own = trace.started.facts.model if trace and trace.started else ""
         try:
@@ -124,14 +127,14 @@ async def _given(
         except Refusal:
             if "measures" in chart.needs:
                 raise
-    return Given(kept, trace, costs, tokens)
+    return Given(kept, trace, costs, recorded, other, other_costs)
 
 
-async def _trace(service: Service, run: str) -> Trace:
-    """A run's events so far. Raises `Refusal("unknown_run")`."""
-    if live := service.runs.live.get(run):
-        return Trace(tuple(live.events))
-    return (await service.archive.get(run)).file.trace
+async def _run(service: Service, run: str) -> tuple[Trace, Mapping[str, Any] | None]:
+    """A run's events so far, and its costs. Raises `Refusal("unknown_run")`."""
+    live = service.runs.live.get(run)
+    trace = Trace(tuple(live.events)) if live else (await service.archive.get(run)).file.trace
+    return trace, await asyncio.to_thread(_costs, service, trace)
 
 
 def _costs(service: Service, trace: Trace) -> Mapping[str, Any] | None:

@@ -7,11 +7,25 @@ mechanism (attention maps, pools, tiles) are no charts and stay in `assets/`.
 
 from __future__ import annotations
 
-from views.figures import batching, chunked, costs, disaggregation, speculative, together, waiting
+from views.figures import (
+    batches,
+    batching,
+    chunked,
+    costs,
+    disaggregation,
+    parts,
+    race,
+    roofline,
+    speculative,
+    together,
+    waiting,
+)
 from views.figures.chart import Chart
 
 CHARTS: dict[str, Chart] = {
     chart.name: chart
-    for part in (batching, chunked, costs, disaggregation, speculative, together, waiting)
+    for part in (
+        waiting, roofline, batches, parts, race, batching, chunked, costs, disaggregation, speculative, together,
+    )
     for chart in part.CHARTS
-}
+}  # fmt: skip

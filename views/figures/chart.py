@@ -16,7 +16,7 @@ from views.figures.style import Theme
 
 USUAL = Asked()
 """What is simulated where nobody asks for anything else."""
-Need = Literal["measures", "run", "lab"]
+Need = Literal["measures", "run", "beside", "lab"]
 Source = Literal["measured", "recorded", "simulated", ""]
 
 
@@ -29,13 +29,17 @@ class Words(Protocol):
 @dataclass(frozen=True, slots=True)
 class Given:
     """What frames are made from. `measures`: as `GET /api/measures`, None where no model is loaded; `trace` and `costs`
-    (as `GET /api/runs/{id}/costs`): of the run asked for; `tokens`: a length asked for, 0 for none; `rows`: what a page
-    has measured itself and nobody keeps; `lab`: as `GET /api/labs/NAME`, with its `source`: measured or recorded;
-    `pick`: which part of that, in the chart's own terms; `asked`: what is simulated."""
+    (as `GET /api/runs/{id}/costs`): of the run asked for, `recorded` where it is a shipped one; `beside`: the same of
+    another; `tokens`: a length asked for, 0 for none; `rows`: what a page has measured itself and nobody keeps; `lab`:
+    as `GET /api/labs/NAME`, with its `source`: measured or recorded; `pick`: which part of that, in the chart's own
+    terms; `asked`: what is simulated."""
 
     measures: Mapping[str, Any] | None = None
     trace: Trace | None = None
     costs: Mapping[str, Any] | None = None
+    recorded: bool = False
+    beside: Trace | None = None
+    beside_costs: Mapping[str, Any] | None = None
     tokens: int = 0
     rows: tuple[Mapping[str, Any], ...] = ()
     lab: Mapping[str, Any] | None = None

@@ -73,16 +73,15 @@ def create(service: Service, lan: bool = False) -> Guard:
 
     @app.get("/{name}")
     async def figure(
-        request: Request, name: str, run: Text = "", model: Text = "", tokens: Length = 0, theme: Light = "light",
-        lab: Text = "", shipped: Annotated[bool, Query(alias="recorded")] = False, pick: Text = "",
-        load: Load = USUAL.load, bandwidth: Bandwidth = USUAL.bandwidth, seed: Seed = USUAL.seed,
-        split: Split = USUAL.split, mix: Mix = USUAL.mix,
-        form: Annotated[Form, Query(alias="format")] = "json",
+        request: Request, name: str, run: Text = "", beside: Text = "", model: Text = "", tokens: Length = 0,
+        theme: Light = "light", lab: Text = "", shipped: Annotated[bool, Query(alias="recorded")] = False,
+        pick: Text = "", load: Load = USUAL.load, bandwidth: Bandwidth = USUAL.bandwidth, seed: Seed = USUAL.seed,
+        split: Split = USUAL.split, mix: Mix = USUAL.mix, form: Annotated[Form, Query(alias="format")] = "json",
     ) -> Response:  # fmt: skip
         """A chart of what is kept: of this machine, of a run where one is named, of a lab's results or what follows
         from them in a simulation."""
         chart = _known(name)
-        given = await _given(service, measures, chart, run, model, tokens)
+        given = replace(await _given(service, measures, chart, run, beside, model), tokens=tokens)
         if "lab" in chart.needs:
             found = await _lab(measures, known(lab), model or service.models.default, shipped)
             given = replace(given, lab=found, pick=pick, asked=Asked(load, bandwidth, seed, split, mix))
@@ -125,14 +124,15 @@ def _known(name: str) -> Chart:
     return CHARTS[name]
 
 
-async def _given(
-    service: Service, measures: Measures, chart: Chart, run: str, model: str, tokens: int
-) -> Given:  # fmt: skip
+async def _given(service: Service, measures: Measures, chart: Chart, run: str, beside: str, model: str) -> Given:
     """What the chart needs or likes. Raises `Refusal` for what it needs and cannot have."""
-    trace = costs = kept = None
+    trace = costs = other = other_costs = kept = None
+    recorded = False
     if "run" in chart.needs or ("run" in chart.likes and run):
-        trace = await _trace(service, run)
-        costs = await asyncio.to_thread(_costs, service, trace)
+        trace, costs = await _run(service, run)
+        recorded = (await service.summary(run)).recorded
+    if "beside" in chart.likes and beside:
+        other, other_costs = await _run(service, beside)
     if "measures" in chart.needs | chart.likes:
         own = trace.started.facts.model if trace and trace.started else ""
         try:
@@ -140,7 +140,7 @@ async def _given(
         except Refusal:
             if "measures" in chart.needs:
                 raise
-    return Given(kept, trace, costs, tokens)
+    return Given(kept, trace, costs, recorded, other, other_costs)
 
 
 async def _lab(measures: Measures, lab: Lab, model: str, shipped: bool) -> Mapping[str, Any]:
@@ -174,11 +174,11 @@ def _recorded(name: str) -> Mapping[str, Any] | None:
     return told and {**told, "source": "recorded"}
 
 
-async def _trace(service: Service, run: str) -> Trace:
-    """A run's events so far. Raises `Refusal("unknown_run")`."""
-    if live := service.runs.live.get(run):
-        return Trace(tuple(live.events))
-    return (await service.archive.get(run)).file.trace
+async def _run(service: Service, run: str) -> tuple[Trace, Mapping[str, Any] | None]:
+    """A run's events so far, and its costs. Raises `Refusal("unknown_run")`."""
+    live = service.runs.live.get(run)
+    trace = Trace(tuple(live.events)) if live else (await service.archive.get(run)).file.trace
+    return trace, await asyncio.to_thread(_costs, service, trace)
 
 
 def _costs(service: Service, trace: Trace) -> Mapping[str, Any] | None:

@@ -131,15 +131,15 @@ export interface KV {
 
 /** How a run's K and V are kept. At most one of the three ways that are not the plain one. */
 export interface Keeping {
-  /** As the model computes them, or squeezed, with their scales (`engine.quantised`). */
+  /** As the model computes them, or squeezed, with their scales (`engine.cache.quantised`). */
   dtype: 'model' | 'fp8' | 'int8' | 'int4' | 'int2'
-  /** Keep only this many of the newest positions, once the prompt is read; 0 keeps all (`engine.forgetting`). */
+  /** Keep only this many of the newest positions, once the prompt is read; 0 keeps all (`engine.cache.forgetting`). */
   last: number
   /** And this many of the very first, the attention sink (Xiao et al. 2023). */
   first: number
   /** And this many of those that were looked at most (Zhang et al. 2023). */
   heavy: number
-  /** In blocks of this many positions behind a block table (Kwon et al. 2023, `engine.paged`); 0: in one piece. */
+  /** In blocks of this many positions behind a block table (Kwon et al. 2023, `engine.cache.paged`); 0: in one. */
   block: number
 }
 
@@ -237,27 +237,27 @@ export interface Settings {
   heads_off: [number, number][]
   /** Go on from another run's words instead of reading the prompt. */
   fork: Fork | null
-  /** Without, nothing is kept between two words: paper and answer so far are read again for each (`engine.reread`). */
+  /** Without, nothing is kept between two words: paper and answer so far are read again (`engine.run.reread`). */
   notes: boolean
   /** `fast`: torch's fused attention, which never makes the weights; `math`: as the formula stands, all of them. */
   kernel: 'fast' | 'math'
   /** K and V are read once for all query heads that share them; False repeats them for each of these first. */
   grouped: boolean
-  /** Linears with the same input as one product and norms in one call (`engine.fuse`); False calls each by itself. */
+  /** Linears with the same input as one product and norms in one call (`engine.model.fuse`); False: each by itself. */
   fused: boolean
   keeping: Keeping
   /** Prompt tokens per prefill pass; 0: all at once, and 256 while others are writing. */
   chunk: number
-  /** Most tokens guessed ahead and read together with the newest one; 0 guesses none (`engine.speculation`). */
+  /** Most tokens guessed ahead and read together with the newest one; 0 guesses none (`engine.run.speculation`). */
   draft: number
   /**
-   * Name of a smaller model with the same vocabulary that guesses them (`engine.drafting`); empty: they are looked up
-   * in the text itself. Counts only where `draft` is not 0.
+   * Name of a smaller model with the same vocabulary that guesses them (`engine.run.drafting`); empty: they are
+   * looked up in the text itself. Counts only where `draft` is not 0.
    */
   draft_model: string
   /** Take over the notes of an earlier run's prompt as far as the two prompts are the same, instead of reading it. */
   reuse: boolean
-  /** How it is served beside others: at once, together with those who wait, or by itself (`engine.schedule`). */
+  /** How it is served beside others: at once, together with those who wait, or by itself (`engine.run.schedule`). */
   batching: 'continuous' | 'static' | 'alone'
 }
 

@@ -105,11 +105,13 @@ def test_a_step_that_takes_long_says_so(fresh: Path, runs: Runs, monkeypatch: py
     def tell(key: str, **values: object) -> None:
         if key == "going_on":
             heard.append(values)
-        if len(heard) == 2:
+        if len(heard) >= 2:
             twice.set()
 
     def install(*command: object, **options: object) -> int:
         (fresh / ".venv" / "library").write_bytes(bytes(3_000_000))
+        heard.clear()  # the next may still tell of a file that was half there
+        twice.clear()
         assert twice.wait(60)
         return 0
 

@@ -368,9 +368,12 @@ def test_side_by_side_everything_is_run_and_shown(
     monkeypatch.setattr(
         subprocess, "Popen", lambda command, **how: popen([sys.executable, "-c", program, *command[3:]], **how)
     )
-    runs.status = {"tests/e2e": browser}
+    runs.status = {"tests/e2e/test_compare.py": browser}
     assert start.test([]) == status
-    assert runs[-1][3:] == ["tests/e2e"] and "--ignore=tests/e2e" in capsys.readouterr().out
+    here, said = runs[-1][3:], capsys.readouterr().out
+    assert 5 < len(here) < len(list((ROOT / "tests" / "e2e").glob("test_*.py")))
+    assert all(f"'--ignore={file}'" in said and (ROOT / file).is_file() for file in here)
+    assert said.count("--ignore") == len(here), "each test is in one of the two"
     start.test(["-k", "luna"])
     assert runs[-1][3:] == ["-k", "luna"], "who asks for some gets those"
 

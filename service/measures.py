@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from statistics import mean, median
 from typing import Any, Literal
 
 from fastapi import FastAPI, Request, Response
@@ -18,12 +17,15 @@ from pydantic import ConfigDict, TypeAdapter
 from engine.jobs import machine
 from engine.labs.base import Lab
 from engine.labs.jobs import known
-from engine.measure.fit import fit
+from engine.machine.recorded import recorded
+from engine.machine.results import fits_of, name_of, subject, wait_of
 from engine.settings import Refusal
-from engine.trace import Decoded, Facts, Prefilled, Trace, itl
+from engine.trace import Facts, Trace
+from engine.weights.catalogue import DEFAULT
 from service.body import parse
 from service.core import Service
 from service.costs import BATCHES, config_of, costs_of
+from service.errors import as_json, language
 from service.kept import Kept, Results
 
 SECONDS = 120.0
@@ -66,9 +68,9 @@ def add_measures(app: FastAPI, service: Service) -> Measures:
         return await asyncio.to_thread(lambda: costs_of(trace, config_of(model) if here else None))
 
     @app.get("/measures")
-    async def kept(model: str = "") -> dict[str, Any]:
-        """What there is to measure on this machine, and what was."""
-        return await measures.told(model or service.models.default)
+    async def kept(request: Request, model: str = "") -> dict[str, Any]:
+        """What there is to measure on this machine, what was, and what was recorded on another."""
+        return await measures.told(model or service.models.default, language(request.scope))
 
     @app.post("/measures", openapi_extra=_SCHEMA)
     async def measure(request: Request) -> Any:
@@ -91,22 +93,31 @@ class Measures:
         self._kept = Kept(service.archive.beside("measures"))
         self._busy = False
 
-    async def told(self, model: str) -> dict[str, Any]:
-        """Plan and results of a loaded model's machine, dtype and weights. Raises as `facts`."""
-        facts = self.facts(model)
+    async def told(self, model: str, lang: str) -> dict[str, Any]:
+        """Plan and results of a loaded model's machine, dtype and weights; of one that is not loaded, why it is not.
+        Either way what was recorded with it, else with the bundled model. Raises `Refusal`: `unknown_model`."""
+        told: dict[str, Any] = {"model": model, "batches": list(BATCHES), "problem": None}
+        try:
+            facts = self.facts(model)
+        except Refusal as refusal:
+            if refusal.code == "unknown_model":
+                raise
+            nothing: dict[str, Any] = {"machine": None, "context": None, "plan": [], "results": {}, "fits": fits_of({})}
+            return {**told, **nothing, "problem": as_json(refusal, lang), "recorded": await _shipped(model)}
         peaks, model_results = await asyncio.gather(
             asyncio.to_thread(self._kept.read, machine.identity(facts)),
-            asyncio.to_thread(self._kept.read, _subject(facts)),
+            asyncio.to_thread(self._kept.read, subject(facts)),
         )
         plan = [{"name": shape.name, "kind": shape.kind, "flops": shape.flops} for shape in machine.plan(facts.device)]
         return {
-            "model": model, "machine": _subject(facts), "context": facts.context, "plan": plan,
-            "batches": list(BATCHES), "results": {**peaks, **model_results}, "fits": fits_of(model_results),
+            **told, "machine": subject(facts), "context": facts.context, "plan": plan,
+            "results": {**peaks, **model_results}, "fits": fits_of(model_results),
+            "recorded": await _shipped(model),
         }  # fmt: skip
 
     def subject(self, model: str) -> dict[str, Any]:
         """What the results of a loaded model depend on. Raises as `facts`."""
-        return _subject(self.facts(model))
+        return subject(self.facts(model))
 
     async def lab_results(self, lab: Lab, model: str) -> Results:
         """What was measured of a lab with a loaded model. Raises as `facts`."""
@@ -145,22 +156,21 @@ class Measures:
             model = asked.model or self._service.models.default
             facts = self.facts(model)
             result = await ask("peak", {"model": model, "name": asked.name}, SECONDS)
-            return machine.identity(facts), f"peak/{asked.name}", result
+            return machine.identity(facts), name_of("peak", result), result
         if asked.kind == "lab":
             lab, model = known(asked.lab), asked.model or self._service.models.default
-            subject = self._lab(lab, model)
+            lab_subject = self._lab(lab, model)
             result = await ask("lab_piece", {"model": model, "lab": lab.name, "piece": asked.piece}, SECONDS)
-            return subject, asked.piece, result
+            return lab_subject, asked.piece, result
         trace = await _trace(self._service, asked.run)
         facts = self._here(trace)
         if asked.kind == "wait":
             result = {"run": asked.run, **wait_of(trace)}
-            return _subject(facts), f"wait/{result['prompt']}", result
-        if asked.kind == "batch":
+        elif asked.kind == "batch":
             result = await ask("decode_batch", {"run": asked.run, "batch": asked.batch}, SECONDS)
-            return _subject(facts), f"batch/{result['prompt']}/{asked.batch}", result
-        result = await ask("parts", {"run": asked.run, "stage": asked.stage}, SECONDS)
-        return _subject(facts), f"parts/{result['prompt']}/{asked.stage}", result
+        else:
+            result = await ask("parts", {"run": asked.run, "stage": asked.stage}, SECONDS)
+        return subject(facts), name_of(asked.kind, result), result
 
     def _here(self, trace: Trace) -> Facts:
         """The facts of a run sat on this very machine. Raises `Refusal`: `unfinished`, `measured_elsewhere`."""
@@ -168,56 +178,14 @@ class Measures:
             raise Refusal("unfinished")
         told = trace.started.facts
         facts = self.facts(told.model)
-        if _subject(told) != _subject(facts):
+        if subject(told) != subject(facts):
             raise Refusal("measured_elsewhere")
         return facts
 
 
-def wait_of(trace: Trace) -> dict[str, Any]:
-    """How long a finished run made people wait: `{"prompt", "ttft", "prefill": seconds of the passes alone, "itl": each
-    word's gap, "contexts": positions seen for each, "tpot", "queued", "together"}`, all from its own trace.
-
-    Raises `Refusal`: `unfinished`, `nothing_to_keep` for a run that chose nothing or was not read whole.
-    """
-    started, finished = trace.started, trace.finished
-    if started is None or finished is None:
-        raise Refusal("unfinished")
-    steps = [event for event in trace.events if isinstance(event, Decoded)]
-    passes = [event for event in trace.events if isinstance(event, Prefilled)]
-    if trace.ttft is None or not passes or finished.reason not in ("length", "eos", "stop_string"):
-        raise Refusal("nothing_to_keep")
-    gaps = itl([event.at for event in trace.chosen])
-    return {
-        "prompt": len(started.prompt), "ttft": trace.ttft, "prefill": sum(event.seconds for event in passes),
-        "passes": len(passes), "itl": list(gaps), "contexts": [event.position + 1 for event in steps],
-        "tpot": trace.tpot, "middle": median(gaps) if gaps else None, "queued": started.at, "cold": started.cold,
-        "together": max((event.together for event in steps), default=1),
-    }  # fmt: skip
-
-
-def fits_of(results: Results) -> dict[str, Any]:
-    """Curves through what was kept of waiting, a + b n + c n² by least squares: `ttft` over the prompt's tokens, `tpot`
-    (the middle gap) over the positions seen. None with fewer than four lengths; each `{"a", "b", "c", "spread",
-    "points": [(n, seconds), …], "residuals": seconds above the curve, in the same order}`."""
-    kept = [result for name, result in results.items() if name.startswith("wait/")]
-    waits = sorted((one["prompt"], one["ttft"]) for one in kept)
-    gaps = sorted((mean(one["contexts"]), one["middle"]) for one in kept if one["middle"] is not None)
-    return {"ttft": _fitted(waits), "tpot": _fitted(gaps)}
-
-
-def _fitted(points: list[tuple[float, float]]) -> dict[str, Any] | None:
-    if len({n for n, _ in points}) < 4:
-        return None
-    found = fit(points)
-    return {
-        "a": found.a, "b": found.b, "c": found.c, "spread": found.spread, "points": points,
-        "residuals": list(found.residuals),
-    }  # fmt: skip
-
-
-def _subject(facts: Facts) -> dict[str, Any]:
-    """What the results of a model depend on."""
-    return {**machine.identity(facts), "model": facts.model, "weights": facts.weights_sha256}
+async def _shipped(model: str) -> dict[str, Any] | None:
+    """What was recorded with a model, else with the bundled one: a machine's peaks are of interest with any."""
+    return await asyncio.to_thread(lambda: recorded(model) or recorded(DEFAULT))
 
 
 async def _trace(service: Service, run_id: str) -> Trace:

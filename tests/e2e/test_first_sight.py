@@ -7,14 +7,23 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Response, Route, expect
 
 from engine.words import say
 from tests.e2e.conftest import App, free_port, home_of
 from tests.e2e.stations import LONG, fits_a_phone, until
-from views import lab
+from views import lab, site
 
 Visit = Callable[..., Page]
+
+SEEN = """(badge) => {
+  const all = (root) => [...root.querySelectorAll('*')].flatMap((e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])])
+  const hidden = (e) => e && (e.hidden || hidden(e.parentElement))
+  const claims = (e) => e.matches('.tag.measured') || (e.matches('.stMarkdownBadge') && e.textContent.includes(badge))
+  return all(document).filter((e) => claims(e) && !hidden(e) && !e.closest('.tags'))
+    .map((e) => `${e.closest('[data-part]')?.dataset.part ?? ''}: ${e.parentElement.textContent.slice(0, 80)}`)
+}"""
+"""What is marked as measured, with the part of the page it stands in. `.tags` is the key that explains the marks."""
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +33,33 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     app.start()
     yield app
     app.stop()
+
+
+def show(page: Page, app: App, name: str, lang: str = "en") -> None:
+    """Open a page and wait until it has drawn what it has."""
+    page.goto(f"{app.address}{site.path(name)}?lang={lang}")
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=LONG)
+    drawn = {"exam_room": "[data-moment]", "memory": ".st-key-sheet-verdict"}
+    page.wait_for_selector(drawn.get(name, ".station[data-ready=true]"), timeout=LONG, state="attached")
+
+
+def test_nothing_is_called_measured_before_anything_was(untouched: App, visit: Visit) -> None:
+    """But what the service timed as the page opened: the tokenizer's cut, whose very microseconds stand there."""
+    page = visit("about:blank")
+    page.on("response", lambda reply: timed.append(reply))
+    found: dict[str, list[str]] = {}
+    for entry in site.ENTRIES:
+        timed: list[Response] = []
+        show(page, untouched, entry.name)
+        claims = page.evaluate(SEEN, say("frame.measured", "en"))
+        proven = [
+            f" {1e6 * reply.json()['seconds']:,.0f} "
+            for reply in timed
+            if reply.ok and reply.url.endswith("/api/tokenise")
+        ]
+        if claims := [claim for claim in claims if not any(proof in claim for proof in proven)]:
+            found[entry.name] = claims
+    assert not found
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

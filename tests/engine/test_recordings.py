@@ -43,7 +43,9 @@ def opened() -> Callable[[str], LanguageModel]:
 
 def test_four_exams_are_recorded_and_nothing_else_lies_there() -> None:
     assert [recording.name for recording in recordings()] == NAMES
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(["labs", *(f"{name}.trace" for name in NAMES)])
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(
+        ["labs", "measures", *(f"{name}.trace" for name in NAMES)]
+    )
     assert {path.stem for path in (FOLDER / "labs").iterdir()} == LABS.keys()
 
 

@@ -13,10 +13,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from engine.jobs import machine
+from engine.machine.recorded import record, recorded
+from engine.machine.results import fits_of, wait_of
 from engine.settings import Refusal
 from engine.trace import Finished, Trace
+from engine.weights.catalogue import DEFAULT
+from engine.words import say
 from service import measures
-from service.measures import fits_of, wait_of
 from tests.engine.traces import FACTS, run
 from tests.service.fakes import World, client_of, story
 
@@ -67,7 +70,10 @@ def test_a_result_is_kept_and_there_after_a_restart(world: World, client: TestCl
 
 def test_batches_and_parts_are_kept_by_the_length_of_the_prompt(world: World, client: TestClient) -> None:
     run_id = sat(world, client)
-    world.engine.answers |= {"decode_batch": {"prompt": 3, "best": 0.5}, "parts": {"prompt": 3, "seconds": 1.0}}
+    world.engine.answers |= {
+        "decode_batch": {"prompt": 3, "batch": 8, "best": 0.5},
+        "parts": {"prompt": 3, "stage": "decode", "seconds": 1.0},
+    }  # fmt: skip
     batch = client.post("/api/measures", json={"kind": "batch", "run": run_id, "batch": 8}).json()
     parts = client.post("/api/measures", json={"kind": "parts", "run": run_id, "stage": "decode"}).json()
     assert (batch["name"], parts["name"]) == ("batch/3/8", "parts/3/decode")
@@ -241,7 +247,39 @@ def test_what_makes_no_sense_is_refused(client: TestClient, body: dict[str, Any]
     assert client.get("/api/measures").json()["results"] == {}
 
 
+def test_without_a_model_there_is_what_was_recorded(world: World) -> None:
+    """And why there is no more; with the model loaded, it is still there."""
+    world.engine.loads = False
+    with client_of(world) as client:
+        told = client.get("/api/measures", headers={"Accept-Language": "zh"}).json()
+        assert told["problem"]["code"] == "model_not_ready"
+        assert told["problem"]["message"] == say("errors.model_not_ready", "zh", model="small")
+        assert (told["machine"], told["context"], told["plan"], told["results"]) == (None, None, [], {})
+        assert told["fits"] == {"ttft": None, "tpot": None}
+        assert told["recorded"] == json.loads(json.dumps(recorded(DEFAULT))) and told["recorded"]["results"]
+        ready = ("status", "ready", {"model": "small", "facts": replace(FACTS, model="small")})
+        world.service.call(world.service.deliver, ready)
+        later = client.get("/api/measures").json()
+        assert later["problem"] is None and later["machine"]["model"] == "small"
+        assert later["recorded"] == told["recorded"], "of the bundled model, since there is none of this one"
+
+
+def test_a_models_own_recording_comes_before_the_bundled_ones(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.machine.recorded.FOLDER", tmp_path)
+    assert client.get("/api/measures").json()["recorded"] is None
+    waits = {f"wait/{n}": {"prompt": n, "ttft": n / 100, "contexts": [], "middle": None} for n in (1, 2, 3, 4)}
+    report = {"machine": {}, "versions": {}, "taken": "then", "plan": list(waits), "disturbed": {}, "results": waits}
+    for model in (DEFAULT, "small"):
+        record({"model": model, **report})
+    told = client.get("/api/measures").json()["recorded"]
+    assert (told["model"], told["taken"], told["results"]) == ("small", "then", waits)
+    assert told["fits"] == json.loads(json.dumps(fits_of(waits)))
+
+
 def test_a_model_that_is_not_here_has_no_measures(client: TestClient) -> None:
-    assert code(client.get("/api/measures?model=big")) == "model_absent"
+    told = client.get("/api/measures?model=big").json()
+    assert told["problem"]["code"] == "model_absent" and told["results"] == {} and told["recorded"]
     assert code(client.get("/api/measures?model=nobody")) == "unknown_model"
     assert code(client.get("/api/runs/neverwasinhere12/costs")) == "unknown_run"

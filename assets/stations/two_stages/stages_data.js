@@ -74,8 +74,10 @@ export function verdict(peaks, { intensity, rate }) {
   return { roof: under, share, bound: share >= 0.5 }
 }
 
-/** Whether a run was sat on the machine, in the dtype and with the weights that the measures are of. */
+/** Whether a run was sat on the machine, in the dtype and with the weights that the measures are of; of none where no
+ * model is loaded. */
 export function sameMachine(facts, machine) {
+  if (!machine) return false
   const own = { ...facts, torch: Object.fromEntries(facts.versions).torch, weights: facts.weights_sha256 }
   return ['device', 'device_name', 'threads', 'dtype', 'torch', 'model', 'weights'].every((key) => own[key] === machine[key])
 }

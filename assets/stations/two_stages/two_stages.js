@@ -11,7 +11,7 @@ import { Measuring } from '../shared/measuring.js'
 import { Race } from './race.js'
 import { Roofline } from './roofline.js'
 import { batchesOf, joined, peaksOf, roof, sameMachine, si, stagesOf } from './stages_data.js'
-import { mountStation, part, stylesheet } from '../shared/station.js'
+import { loaded, mountStation, part, stylesheet } from '../shared/station.js'
 
 const CSS = new URL('two_stages.css', import.meta.url).href
 
@@ -51,7 +51,7 @@ class TwoStages {
   }
 
   async start() {
-    await this.sheet.loaded
+    await loaded(this.sheet)
     this.resize = () => [this.roofline, this.race.clocks, this.race.work].forEach((plot) => plot.draw())
     addEventListener('resize', this.resize)
     await this.run.start()

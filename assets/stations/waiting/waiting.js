@@ -9,7 +9,7 @@ import { Feel } from './feel.js'
 import { Followed } from '../shared/followed.js'
 import { Scenarios } from './scenarios.js'
 import { sameMachine } from '../two_stages/stages_data.js'
-import { mountStation, part, stylesheet } from '../shared/station.js'
+import { loaded, mountStation, part, stylesheet } from '../shared/station.js'
 import { at, Sweep, waitsOf } from './sweep.js'
 
 const CSS = new URL('../two_stages/two_stages.css', import.meta.url).href
@@ -47,7 +47,7 @@ class Waiting {
   }
 
   async start() {
-    await this.sheet.loaded
+    await loaded(this.sheet)
     this.resize = () => Object.values(this.charts).forEach((chart) => chart.draw())
     addEventListener('resize', this.resize)
     await this.look()

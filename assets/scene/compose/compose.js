@@ -14,8 +14,11 @@ const CONTROL = /<\|[^|<>\s]+\|>|<\/?(?:s|bos|eos|pad|unk)>|<(?:start|end)_of_(?
 export function owner() {
   const name = 'open-book-exam-owner'
   try {
-    if (!localStorage.getItem(name)) localStorage.setItem(name, crypto.randomUUID?.() ?? String(Math.random()).slice(2))
-    return localStorage.getItem(name)
+    const known = localStorage.getItem(name)
+    if (known) return known
+    const made = crypto.randomUUID?.() ?? String(Math.random()).slice(2)
+    localStorage.setItem(name, made)
+    return made
   } catch {
     return ''
   }

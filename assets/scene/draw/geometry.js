@@ -1,9 +1,25 @@
+// @ts-check
 /**
  * Where things are on the scratch paper. A column is one position; when thousands do not fit, one column is several
  * positions (`bin`, likewise `wordBin` for the answer's), and the sheet says so.
  */
 const LEAST = 0.31 // least width of a column, in units; on a phone a quarter less
 
+/**
+ * @import {Trace} from '../trace/trace.js'
+ *
+ * @typedef {object} Sheet
+ * @property {number} width pixels
+ * @property {number} height pixels
+ * @property {number} u the scene's unit in pixels
+ * @property {boolean} small
+ * @property {number} prompt positions of the paper
+ * @property {number} answers positions of the answer
+ * @property {number} layers
+ * @typedef {ReturnType<typeof geometry>} Geometry
+ */
+
+/** @param {Sheet} sheet */
 export function geometry({ width, height, u, small, prompt, answers, layers }) {
   const left = (small ? 2 : 2.7) * u
   const right = (small ? 1.1 : 1.5) * u
@@ -16,7 +32,9 @@ export function geometry({ width, height, u, small, prompt, answers, layers }) {
   const columns = Math.max(1, readColumns + Math.ceil(answers / wordBin))
   const pitch = Math.min(room / columns, 2.2 * u)
   const row = (height - top - bottom) / Math.max(1, layers)
+  /** @param {number} column */
   const x = (column) => left + column * pitch + (column >= readColumns ? gap : 0)
+  /** @param {number} position */
   const columnOf = (position) =>
     position < prompt ? Math.floor(position / bin) : readColumns + Math.floor((position - prompt) / wordBin)
   return {
@@ -38,16 +56,16 @@ export function geometry({ width, height, u, small, prompt, answers, layers }) {
     columnOf,
     prompt,
     answers,
-    y: (layer) => top + layer * row,
+    y: (/** @type {number} */ layer) => top + layer * row,
     bottom: top + layers * row,
     readEnd: left + readColumns * pitch,
     end: x(columns - 1) + pitch,
-    /** Positions [start, stop) that a column stands for. */
+    /** Positions [start, stop) that a column stands for. @type {(column: number) => [number, number]} */
     span: (column) =>
       column < readColumns
         ? [column * bin, Math.min(prompt, (column + 1) * bin)]
         : [prompt + (column - readColumns) * wordBin, prompt + (column - readColumns + 1) * wordBin],
-    /** The place of a position count on the sheet, for the ruler: linear inside a column. */
+    /** The place of a position count on the sheet, for the ruler: linear inside a column. @type {(positions: number) => number} */
     edge: (positions) =>
       positions <= prompt
         ? left + (positions / bin) * pitch
@@ -55,7 +73,7 @@ export function geometry({ width, height, u, small, prompt, answers, layers }) {
   }
 }
 
-/** How many positions share a column so that all fit; the answer gets a quarter of the sheet when it needs it. */
+/** How many positions share a column so that all fit; the answer gets a quarter of the sheet when it needs it. @param {number} prompt @param {number} answers @param {number} most */
 function bins(prompt, answers, most) {
   if (prompt + answers <= most) return { bin: 1, wordBin: 1 }
   const wordColumns = Math.min(answers, Math.max(Math.floor(most / 4), most - prompt))
@@ -64,7 +82,7 @@ function bins(prompt, answers, most) {
   return { bin, wordBin }
 }
 
-/** Columns kept free for the answer while its length is not known: doubled when they are full. */
+/** Columns kept free for the answer while its length is not known: doubled when they are full. @param {Trace} trace */
 export function answerRoom(trace) {
   const written = Math.max(0, trace.words.length - 1)
   if (trace.finished) return written

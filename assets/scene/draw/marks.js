@@ -1,6 +1,24 @@
+// @ts-check
 /** Pencil marks: one token's note in one layer. Darkness is ‖K‖'s place in that layer, length ‖V‖'s. */
 
-/** Draws the mark of a column in a layer; `amount` 0…1 is how much of it is drawn. */
+/**
+ * @import {Trace} from '../trace/trace.js'
+ * @import {Geometry} from './geometry.js'
+ *
+ * @typedef {CanvasRenderingContext2D} Context
+ */
+
+/**
+ * Draws the mark of a column in a layer; `amount` 0…1 is how much of it is drawn.
+ *
+ * @param {Context} context
+ * @param {Geometry} g
+ * @param {Trace} trace
+ * @param {number} layer
+ * @param {number} column
+ * @param {number} until positions written so far
+ * @param {string} colour
+ */
 export function mark(context, g, trace, layer, column, until, colour, { amount = 1, boost = 0, alpha = 1 } = {}) {
   const [start, stop] = g.span(column)
   const end = Math.min(stop, until)
@@ -22,7 +40,16 @@ export function mark(context, g, trace, layer, column, until, colour, { amount =
   context.stroke()
 }
 
-/** Where the pencil's point is while a mark is `amount` drawn. */
+/**
+ * Where the pencil's point is while a mark is `amount` drawn.
+ *
+ * @param {Geometry} g
+ * @param {Trace} trace
+ * @param {number} layer
+ * @param {number} column
+ * @param {number} until
+ * @param {number} amount
+ */
 export function tipOf(g, trace, layer, column, until, amount) {
   const [start, stop] = g.span(column)
   const end = Math.max(start + 1, Math.min(stop, until))
@@ -30,9 +57,16 @@ export function tipOf(g, trace, layer, column, until, amount) {
   return { x: g.x(column) + (g.pitch - length) / 2 + length * amount, y: g.y(layer) + g.row * 0.56 }
 }
 
-/** A pencil with its point at (x, y). */
+/**
+ * A pencil with its point at (x, y).
+ *
+ * @param {Context} context
+ * @param {Record<string, string>} palette
+ * @param {{x: number, y: number, height: number, width: number, colour: string, lean: number}} at
+ */
 export function pencil(context, palette, { x, y, height, width, colour, lean }) {
   const point = Math.min(height * 0.34, width * 1.5)
+  /** @param {string} style @param {number[][]} points */
   const fill = (style, ...points) => {
     context.fillStyle = style
     context.beginPath()
@@ -58,10 +92,12 @@ export function pencil(context, palette, { x, y, height, width, colour, lean }) 
   context.restore()
 }
 
+/** @param {Context} context @param {{u: number}} g @param {number} size in units */
 export function font(context, g, size, weight = '400', family = '"Exam Sans", "Noto Sans", sans-serif') {
   context.font = `${weight} ${size * g.u}px ${family}`
 }
 
+/** @param {Context} context @param {number} x @param {number} y @param {number} half @param {number} height */
 export function triangle(context, x, y, half, height) {
   context.beginPath()
   context.moveTo(x - half, y - height)

@@ -1,18 +1,25 @@
+// @ts-check
 /**
  * Notes that were let go: their columns are torn off the scratch paper. The place stays, the desk shows through, a stub of
  * blank paper is left at the top. Where a column is several positions, only the share that went is torn.
  */
 import { upTo } from '../trace/trace.js'
 
-/** How often notes were let go until `t`. */
+/**
+ * @import {Trace} from '../trace/trace.js'
+ * @import {Geometry} from './geometry.js'
+ */
+
+/** How often notes were let go until `t`. @param {Trace} trace @param {number} t */
 export const tears = (trace, t) => upTo(trace.forgets, t, (forgot) => forgot.at)
 
-/** Positions that are gone after the first `count` times, as runs [start, stop) of neighbours, in order. */
+/** Positions that are gone after the first `count` times, as runs [start, stop) of neighbours, in order. @param {Trace} trace @param {number} count */
 export function runsOf(trace, count) {
   const gone = trace.forgets
     .slice(0, count)
     .flatMap((forgot) => forgot.positions)
     .sort((a, b) => a - b)
+  /** @type {[number, number][]} */
   const runs = []
   for (const position of gone) {
     const last = runs[runs.length - 1]
@@ -24,6 +31,12 @@ export function runsOf(trace, count) {
 
 const SHADE = 'rgba(50, 34, 10, .1)' // the desk lies lower than the paper
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Geometry} g
+ * @param {Record<string, string>} palette
+ * @param {[number, number][]} runs
+ */
 export function drawTorn(context, g, palette, runs) {
   for (const [start, stop] of runs) {
     const x1 = start < g.prompt ? g.edge(start) : g.edge(start + 1e-6)
@@ -32,6 +45,14 @@ export function drawTorn(context, g, palette, runs) {
   }
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Geometry} g
+ * @param {Record<string, string>} palette
+ * @param {number} x1
+ * @param {number} x2
+ * @param {number} seed
+ */
 function tear(context, g, palette, x1, x2, seed) {
   const width = x2 - x1
   const stub = Math.min(0.5 * g.u, g.row)
@@ -43,6 +64,7 @@ function tear(context, g, palette, x1, x2, seed) {
   context.beginPath()
   // Down the left edge, up the right one; the teeth are paper that was left, so they point into the gap.
   const downs = Math.max(2, Math.ceil((bottom - top) / tooth))
+  /** @param {number} k @param {number} side */
   const jag = (k, side) => deep * (k % 2 ? 0.25 : 1) * (0.45 + 0.55 * noise(seed, k, side))
   for (let k = 0; k <= downs; k++) context.lineTo(x1 + jag(k, 1), Math.min(bottom, top + k * tooth))
   for (let k = downs; k >= 0; k--) context.lineTo(x2 - jag(k, 2), Math.min(bottom, top + k * tooth))
@@ -58,7 +80,7 @@ function tear(context, g, palette, x1, x2, seed) {
   context.stroke()
 }
 
-/** 0…1, the same each time: a torn edge does not change while one looks at it. */
+/** 0…1, the same each time: a torn edge does not change while one looks at it. @param {number} seed @param {number} k @param {number} side */
 function noise(seed, k, side) {
   const value = Math.sin(seed * 12.9898 + k * 78.233 + side * 37.719) * 43758.5453
   return value - Math.floor(value)

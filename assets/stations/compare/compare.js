@@ -12,7 +12,7 @@ import { drawPlayer } from '../../scene/draw/transport.js'
 import { time } from '../../scene/draw/headline.js'
 import { Again } from './again.js'
 import { Side } from './side.js'
-import { mountStation, part, stylesheet } from '../shared/station.js'
+import { loaded, mountStation, part, stylesheet } from '../shared/station.js'
 import { Versus } from './versus.js'
 
 const CSS = new URL('compare.css', import.meta.url).href
@@ -52,7 +52,7 @@ class Compare {
   }
 
   async start() {
-    await this.sheet.loaded
+    await loaded(this.sheet)
     const [one, two] = this.sides
     this.station.picker.parentElement.replaceWith(this.presets)
     one.choose(this.station.picker)

@@ -13,7 +13,7 @@ import { Looks } from './looks.js'
 import { loopOf } from './loop.js'
 import { Sampling } from './sampling.js'
 import { Share } from './share.js'
-import { mountStation, part, stylesheet } from '../shared/station.js'
+import { loaded, mountStation, part, stylesheet } from '../shared/station.js'
 import { Times } from './times.js'
 import { Turn } from './turn.js'
 
@@ -55,7 +55,7 @@ class Decode {
   }
 
   async start() {
-    await this.sheet.loaded
+    await loaded(this.sheet)
     await this.run.start()
   }
 

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * From ids to characters: a pure fold of a run's events. After each chosen token
  *
@@ -12,10 +13,27 @@
  */
 import { bytesOf } from '../../scene/trace/norms.js'
 
+/**
+ * @import {Token, TraceEvent} from '../../scene/trace/events.js'
+ *
+ * @typedef {object} Step
+ * @property {Token} token
+ * @property {number} at
+ * @property {Uint8Array} held
+ * @property {string} naive
+ * @property {string} whole every character that is whole by then
+ * @property {string} released
+ * @property {string} text
+ * @property {string} waiting
+ */
+
+/** @param {TraceEvent[]} events */
 export function answerOf(events) {
+  /** @type {Step[]} */
   const steps = []
   const patient = new TextDecoder('utf-8', { ignoreBOM: true })
   let whole = ''
+  /** @type {Uint8Array} */
   let held = new Uint8Array()
   let naive = ''
   let finished = false
@@ -26,7 +44,7 @@ export function answerOf(events) {
       whole += patient.decode(bytes, { stream: true })
       held = tail(Uint8Array.of(...held, ...bytes))
       naive += new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
-      steps.push({ token: event.token, at: event.at, held, naive, whole, released: '', text: last?.text ?? '' })
+      steps.push({ token: event.token, at: event.at, held, naive, whole, released: '', text: last?.text ?? '', waiting: '' })
     } else if (event.type === 'wrote' && last) {
       last.released += event.text
       last.text += event.text
@@ -37,7 +55,7 @@ export function answerOf(events) {
   return { steps, end }
 }
 
-/** The last `wrote` may be what was held to the very end: taken apart from what the last token itself released. */
+/** The last `wrote` may be what was held to the very end: taken apart from what the last token itself released. @param {Step[]} steps */
 function ending(steps) {
   const last = steps[steps.length - 1]
   if (!last) return { released: '', text: '' }
@@ -48,7 +66,7 @@ function ending(steps) {
   return { released: flushed, text }
 }
 
-/** The bytes at the end that begin a character and do not finish it. */
+/** The bytes at the end that begin a character and do not finish it. @param {Uint8Array} bytes */
 export function tail(bytes) {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]

@@ -16,7 +16,7 @@ import { Overview } from './overview.js'
 import { Picture } from './picture.js'
 import { Proof } from './proof.js'
 import { Sharing } from './sharing.js'
-import { mountStation, part, stylesheet } from '../shared/station.js'
+import { loaded, mountStation, part, stylesheet } from '../shared/station.js'
 
 const CSS = new URL('notes.css', import.meta.url).href
 const PAUSE = 250 // milliseconds between two drawings while the model writes
@@ -106,7 +106,7 @@ class Notes {
   }
 
   async start() {
-    await this.sheet.loaded
+    await loaded(this.sheet)
     this.themes.observe(this.station.root, { attributeFilter: ['data-theme'] })
     await this.run.start()
   }

@@ -12,7 +12,7 @@ import { Ranking, Small } from './heads.js'
 import { Pass } from './pass.js'
 import { Lengths } from './lengths.js'
 import { Off } from './off.js'
-import { mountStation, part, stylesheet } from '../shared/station.js'
+import { loaded, mountStation, part, stylesheet } from '../shared/station.js'
 import { WordOne } from './word_one.js'
 
 const CSS = new URL('prefill.css', import.meta.url).href
@@ -59,7 +59,7 @@ class Prefill {
   }
 
   async start() {
-    await this.sheet.loaded
+    await loaded(this.sheet)
     await this.run.start()
   }
 

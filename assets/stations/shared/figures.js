@@ -1,5 +1,12 @@
+// @ts-check
 /** What a run came to, from its trace alone; null where it has no such value. Seconds, bytes, counts. */
 
+/**
+ * @import {Settings} from '../../scene/trace/events.js'
+ * @import {Trace} from '../../scene/trace/trace.js'
+ */
+
+/** @param {Trace} trace */
 export function figuresOf(trace) {
   const { started, last, words, finished } = trace
   if (!started) return null
@@ -27,6 +34,7 @@ export function figuresOf(trace) {
   }
 }
 
+/** @param {number[]} values */
 export function median(values) {
   if (!values.length) return null
   const sorted = [...values].sort((a, b) => a - b)
@@ -34,8 +42,8 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
-/** Names of the settings in which two runs differ, the paper's text among them. */
+/** Names of the settings in which two runs differ, the paper's text among them. @param {Partial<Settings>} one @param {Partial<Settings>} two */
 export function differing(one, two) {
-  const names = [...new Set([...Object.keys(one), ...Object.keys(two)])]
-  return names.filter((name) => JSON.stringify(one[name] ?? null) !== JSON.stringify(two[name] ?? null))
+  const names = new Set(/** @type {(keyof Settings)[]} */ ([...Object.keys(one), ...Object.keys(two)]))
+  return [...names].filter((name) => JSON.stringify(one[name] ?? null) !== JSON.stringify(two[name] ?? null))
 }

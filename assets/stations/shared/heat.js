@@ -1,23 +1,33 @@
+// @ts-check
 /** A map of weights as pixels. Pure functions: no element, no request. */
 
-/** 256 colours from `low` (weight 0) to `high` (weight 1), each `[r, g, b]`, as ImageData keeps them. */
+/**
+ * @typedef {{data: Uint8Array, first: number, rows: number, columns: number}} HeadMap row `first + i` of the run is
+ *   `data[i * columns …]`
+ * @typedef {{ramp: Uint32Array, ahead: number, beyond: number, hidden: number}} Look colours; above the diagonal, not there,
+ *   the sink when it is hidden
+ */
+
+/** 256 colours from `low` (weight 0) to `high` (weight 1), each `[r, g, b]`, as ImageData keeps them. @param {number[]} low @param {number[]} high */
 export function ramp(low, high) {
   return Uint32Array.from({ length: 256 }, (_, step) => packed(low.map((from, i) => from + ((high[i] - from) * step) / 255)))
 }
 
+/** @param {number[]} colour */
 export function packed([red, green, blue]) {
   return new Uint32Array(Uint8Array.of(Math.round(red), Math.round(green), Math.round(blue), 255).buffer)[0]
 }
 
-/** `[r, g, b]` of any CSS colour. */
+/** `[r, g, b]` of any CSS colour. @param {string} colour */
 export function channels(colour) {
   const probe = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
+  if (!probe) return [0, 0, 0]
   probe.fillStyle = colour
   probe.fillRect(0, 0, 1, 1)
   return [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)]
 }
 
-/** Each row's largest value, its first column left out where `hideSink`; what "stretch" divides by. */
+/** Each row's largest value, its first column left out where `hideSink`; what "stretch" divides by. @param {HeadMap} map @param {boolean} hideSink */
 export function maxima(map, hideSink) {
   const { data, rows, columns } = map
   return Uint8Array.from({ length: rows }, (_, row) => {
@@ -29,19 +39,21 @@ export function maxima(map, hideSink) {
   })
 }
 
-/** The cells `[start, stop)` that each of `side` pixels stands for; at least one. `view` is `[from, cells]`. */
+/** The cells `[start, stop)` that each of `side` pixels stands for; at least one. `view` is `[from, cells]`. @param {number} from @param {number} cells @param {number} side */
 export function spans(from, cells, side) {
-  const edge = (pixel) => Math.floor(from + (pixel * cells) / side + 1e-9)
+  const edge = (/** @type {number} */ pixel) => Math.floor(from + (pixel * cells) / side + 1e-9)
   return Array.from({ length: side }, (_, pixel) => [edge(pixel), Math.max(edge(pixel) + 1, edge(pixel + 1))])
 }
 
 /**
  * Fills `pixels` (Uint32Array, side × side). A pixel that stands for several cells shows the largest of them.
  *
- *   map      {data: Uint8Array, first, rows, columns}: row `first + i` of the run is `data[i * columns …]`
- *   view     {x, y, cells}: the cell at the left, at the top, and how many are shown along a side
- *   look     {ramp, ahead, beyond, hidden}: colours; above the diagonal, not there, the sink when it is hidden
- *   options  {hideSink, most: null or `maxima(…)`}
+ * @param {Uint32Array} pixels
+ * @param {number} side
+ * @param {HeadMap} map
+ * @param {{x: number, y: number, cells: number}} view the cell at the left, at the top, and how many are shown along a side
+ * @param {Look} look
+ * @param {{hideSink?: boolean, most?: Uint8Array | null}} options `most` as `maxima` gives it
  */
 export function paint(pixels, side, map, view, look, { hideSink = false, most = null } = {}) {
   const across = spans(view.x, view.cells, side)
@@ -55,6 +67,15 @@ export function paint(pixels, side, map, view, look, { hideSink = false, most = 
   }
 }
 
+/**
+ * @param {Uint32Array} line
+ * @param {number[][]} across
+ * @param {number[]} down
+ * @param {HeadMap} map
+ * @param {Look} look
+ * @param {boolean} hideSink
+ * @param {Uint8Array | null} most
+ */
 function paintRow(line, across, [top, bottom], map, look, hideSink, most) {
   const end = map.first + map.rows
   const start = Math.max(top, map.first)
@@ -69,6 +90,14 @@ function paintRow(line, across, [top, bottom], map, look, hideSink, most) {
   }
 }
 
+/**
+ * @param {HeadMap} map
+ * @param {number} start
+ * @param {number} stop
+ * @param {number} left
+ * @param {number} right
+ * @param {Uint8Array | null} most
+ */
 function largest({ data, first, columns }, start, stop, left, right, most) {
   let found = 0
   for (let row = start; row < stop; row++) {
@@ -82,7 +111,7 @@ function largest({ data, first, columns }, start, stop, left, right, most) {
   return found
 }
 
-/** Whole numbers between `from` and `to` at steps of 1, 2 or 5 × 10^k, no more than fit; positions as people count. */
+/** Whole numbers between `from` and `to` at steps of 1, 2 or 5 × 10^k, no more than fit; positions as people count. @param {number} from @param {number} to @param {number} most */
 export function ticks(from, to, most) {
   const least = (to - from) / Math.max(1, most)
   const step = [1, 2, 5].flatMap((digit) => [0, 1, 2, 3, 4, 5].map((power) => digit * 10 ** power)).sort((a, b) => a - b).find((size) => size >= least) ?? 1e6

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * What the stations' pages share: the head with its analogy and the run, the line to remember, where the analogy stops.
  *
@@ -14,9 +15,47 @@ import { loadFonts, loadStyles, PHONE, unitOf } from '../../scene/theme.js'
 
 const BAR = 3 // units that the bar above takes
 
+/**
+ * @import {Connection, Refusal} from '../../scene/source.js'
+ * @import {Theme} from '../../scene/theme.js'
+ * @import {TraceEvent} from '../../scene/trace/events.js'
+ *
+ * @typedef {(typeof import('../../words/en/stations.json'))} SharedWords
+ * @typedef {SharedWords & Record<'title' | 'analogy' | 'remember' | 'limit', string>} StationWords
+ * @typedef {(typeof import('../../words/en/scene.json'))} SceneWords
+ * @typedef {{id: string, title: string, recorded?: boolean, model?: string}} Listed a run of `/runs`
+ * @typedef {{at?: number | null, layer?: number | null, head?: number | null}} Place a moment of the address
+ *
+ * @typedef {object} Options what views/station.py tells, and what the page hears
+ * @property {string} base
+ * @property {'en' | 'zh'} lang
+ * @property {string} run
+ * @property {Place} moment
+ * @property {StationWords} words
+ * @property {SceneWords} scene
+ * @property {Record<string, string>} errors
+ * @property {Theme} theme
+ * @property {unknown} [kept]
+ * @property {(run: string) => void} onRun
+ *
+ * @typedef {object} Body what a station draws
+ * @property {Node} root
+ * @property {() => unknown} start
+ * @property {() => void} [close]
+ * @property {() => unknown} [kept]
+ * @property {(options: Options) => void} [update]
+ */
+
+/**
+ * @template {Options} O
+ * @param {HTMLElement} element
+ * @param {O} options
+ * @param {(station: Station<O>) => Body} build
+ */
 export function mountStation(element, options, build) {
   let station = new Station(element, options, build)
   return {
+    /** @param {Partial<O>} changes */
     update(changes) {
       const next = { ...station.options, ...changes }
       if (next.lang === station.options.lang && next.run === station.options.run) {
@@ -31,10 +70,18 @@ export function mountStation(element, options, build) {
   }
 }
 
+/** @template {Options} [O=Options] */
 export class Station {
+  /** @param {HTMLElement} element @param {O} options @param {(station: Station<O>) => Body} build */
   constructor(element, options, build) {
     this.element = element
-    this.options = { base: '', ...options }
+    this.options = { ...options, base: options.base ?? '' }
+    this.closed = false
+    this.recorded = false
+    /** @type {() => void} */
+    this.unfollow = () => {}
+    this.resize = () => this.fit()
+    /** @type {O['words']} */
     this.words = options.words
     this.lang = options.lang
     this.body = build(this)
@@ -56,13 +103,7 @@ export class Station {
   async start() {
     await Promise.all([loadStyles(this.element), loadSheet(this.element), loadFonts(this.lang)])
     if (this.closed) return
-    this.resize = () => {
-      const u = unitOf(innerWidth, innerHeight - BAR)
-      this.root.style.setProperty('--u', `${u}px`)
-      this.root.style.setProperty('--h', `calc(100vh - ${BAR * u}px)`)
-      this.root.dataset.layout = innerWidth <= PHONE ? 'phone' : 'wide'
-    }
-    this.resize()
+    this.fit()
     addEventListener('resize', this.resize)
     this.root.style.visibility = ''
     await this.list()
@@ -70,19 +111,36 @@ export class Station {
     if (!this.closed) this.root.dataset.ready = 'true'
   }
 
+  fit() {
+    const u = unitOf(innerWidth, innerHeight - BAR)
+    this.root.style.setProperty('--u', `${u}px`)
+    this.root.style.setProperty('--h', `calc(100vh - ${BAR * u}px)`)
+    this.root.dataset.layout = innerWidth <= PHONE ? 'phone' : 'wide'
+  }
+
+  /** @param {Theme} theme */
   light(theme) {
     this.root.dataset.theme = theme
   }
 
-  /** A question to the service. Throws `{code, values, message}` with a sentence in `message`. */
+  /**
+   * A question to the service. Throws a `Refusal` with a sentence in `message`.
+   *
+   * @template T
+   * @param {string} path
+   * @param {object} [body]
+   * @returns {Promise<T>}
+   */
   async ask(path, body) {
     try {
       return await ask(this.options.base, path, this.lang, body)
-    } catch (refusal) {
+    } catch (problem) {
+      const refusal = /** @type {Refusal} */ (problem)
       throw { ...refusal, message: this.sentence(refusal) }
     }
   }
 
+  /** @param {Refusal} refusal */
   sentence({ code, values, message }) {
     const known = this.options.errors[code]
     return message || (known && fill(known, values)) || this.words.unreachable
@@ -91,14 +149,17 @@ export class Station {
   /** The runs to choose from: this person's own, and the recordings. */
   async list() {
     const { run } = this.options
+    /** @type {Listed[]} */
     let runs = []
     try {
-      runs = (await this.ask(`runs?owner=${encodeURIComponent(owner())}`)).runs
+      /** @type {{runs: Listed[]}} */
+      const listed = await this.ask(`runs?owner=${encodeURIComponent(owner())}`)
+      runs = listed.runs
     } catch {
       // the page tells why; the run on it stays
     }
     if (this.closed) return
-    this.recorded = runs.some(({ id, recorded }) => id === run && recorded)
+    this.recorded = runs.some(({ id, recorded }) => id === run && Boolean(recorded))
     if (!runs.some(({ id }) => id === run)) runs.unshift({ id: run, title: run })
     this.picker.replaceChildren(...runs.map(({ id, title, recorded }) =>
       el('option', { value: id }, recorded ? fill(this.words.run_recorded, { title }) : title)))
@@ -106,7 +167,7 @@ export class Station {
     this.picker.title = this.picker.selectedOptions[0]?.textContent ?? '' // a long one is cut
   }
 
-  /** The run's events as they come; `onState` hears 'live', 'lost' or 'refused'. */
+  /** The run's events as they come; `onState` hears how it goes. @param {(events: TraceEvent[]) => void} onEvents @param {(state: Connection) => void} onState */
   follow(onEvents, onState) {
     this.unfollow = new ServiceSource(this.options.base, this.options.run).events(0, onEvents, () => {}, onState)
   }
@@ -114,33 +175,47 @@ export class Station {
   close() {
     this.closed = true
     removeEventListener('resize', this.resize)
-    this.unfollow?.()
+    this.unfollow()
     this.body.close?.()
     this.root.remove()
   }
 }
 
+/** When each sheet has come, or cannot be had. @type {WeakMap<Element, Promise<unknown>>} */
+const coming = new WeakMap()
+
+/** @param {HTMLElement} element */
 function loadSheet(element) {
   const root = element.getRootNode()
   const home = root instanceof ShadowRoot ? root : document.head
   const present = home.querySelector('link[data-exam-stations]')
-  if (present) return present.loaded
+  if (present) return loaded(present)
   const link = stylesheet(new URL('station.css', import.meta.url).href)
-  link.dataset.examStations = true
+  link.dataset.examStations = ''
   home.append(link)
-  return link.loaded
+  return loaded(link)
 }
 
-/** A link to a sheet; its `loaded` is kept once it is there, or cannot be had. */
+/** A link to a sheet, to be put somewhere; `loaded` tells when it is there. @param {string} href */
 export function stylesheet(href) {
   const link = el('link', { rel: 'stylesheet', href })
-  link.loaded = new Promise((resolve) => {
+  coming.set(link, new Promise((resolve) => {
     link.onload = resolve
     link.onerror = resolve
-  })
+  }))
   return link
 }
 
-/** One of a station's sheets of paper: `words[name]` has its title. */
+/** Until a sheet is there, or cannot be had. @param {Element} link @returns {Promise<unknown>} */
+export const loaded = (link) => coming.get(link) ?? Promise.resolve()
+
+/**
+ * One of a station's sheets of paper: `words[name]` has its title.
+ *
+ * @template {string} Name
+ * @param {Record<Name, {title: string}>} words
+ * @param {Name} name
+ * @param {(Node | string)[]} children
+ */
 export const part = (words, name, ...children) =>
   el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name].title)), ...children)

@@ -1,12 +1,19 @@
+// @ts-check
 /**
  * Prompt lookup, rule for rule as the engine does it (engine/run/speculation.py): tests hold both to the same cases. With it a
  * finished answer can be gone through again without a model: which words would have been guessed follows from the ids.
  */
+/** @typedef {{ids: number[], at: number, size: number}} Guess */
+
 const LONGEST = 3 // tokens that must stand earlier, if so many do
 
 /**
  * What followed the latest earlier place where the text's last tokens stand, `most` tokens at most:
  * {ids, at, size}, the place and how many tokens of it are the same; no ids where there is none.
+ *
+ * @param {number[]} text
+ * @param {number} most
+ * @returns {Guess}
  */
 export function lookUp(text, most) {
   for (let size = Math.min(LONGEST, text.length - 1); size > 0; size--) {
@@ -23,6 +30,10 @@ export function lookUp(text, most) {
 /**
  * The passes after prefill in which an answer would have come with at most `most` guesses each: [{ids, at, size, accepted}].
  * Exact, since guesses never change an answer. `limit` is the answer's bound in tokens.
+ *
+ * @param {number[]} prompt
+ * @param {number[]} answer
+ * @param {number} most
  */
 export function rehearse(prompt, answer, most, limit = answer.length) {
   const passes = []
@@ -40,7 +51,7 @@ export function rehearse(prompt, answer, most, limit = answer.length) {
   return passes
 }
 
-/** Sums over passes: {steps, drafting, offered, accepted}. */
+/** Sums over passes: {steps, drafting, offered, accepted}. @param {{ids: number[], accepted: number}[]} passes */
 export function totals(passes) {
   return {
     steps: passes.length,

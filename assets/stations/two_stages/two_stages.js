@@ -10,7 +10,7 @@ import { Followed } from '../shared/followed.js'
 import { Measuring } from '../shared/measuring.js'
 import { Race } from './race.js'
 import { batchesOf, joined, peaksOf, roof, sameMachine, si, stagesOf } from './stages_data.js'
-import { mountStation, part, stylesheet } from '../shared/station.js'
+import { loaded, mountStation, part, stylesheet } from '../shared/station.js'
 
 const CSS = new URL('two_stages.css', import.meta.url).href
 
@@ -57,7 +57,7 @@ class TwoStages {
   }
 
   async start() {
-    await this.sheet.loaded
+    await loaded(this.sheet)
     await this.run.start()
   }
 

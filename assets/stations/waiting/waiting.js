@@ -8,7 +8,7 @@ import { Chart } from '../shared/chart.js'
 import { Feel } from './feel.js'
 import { Followed } from '../shared/followed.js'
 import { Scenarios } from './scenarios.js'
-import { mountStation, part, stylesheet } from '../shared/station.js'
+import { loaded, mountStation, part, stylesheet } from '../shared/station.js'
 import { Sweep, waitsOf } from './sweep.js'
 
 const CSS = new URL('../two_stages/two_stages.css', import.meta.url).href
@@ -42,7 +42,7 @@ class Waiting {
   }
 
   async start() {
-    await this.sheet.loaded
+    await loaded(this.sheet)
     await this.look()
     this.run.start() // the page is ready without it
   }

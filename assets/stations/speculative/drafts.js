@@ -54,7 +54,13 @@ export class Drafts {
     this.tellOwn()
     this.frames = framesOf(this.stories[this.name])
     this.scrub.max = this.frames.length
-    this.to(kept ? Math.min(this.step, this.frames.length - 1) : 0, Boolean(this.timer))
+    this.to(kept ? Math.min(this.step, this.frames.length - 1) : this.telling(), Boolean(this.timer))
+  }
+
+  /** What one sees first: a guess of which some was right; else the beginning. */
+  telling() {
+    const { passes } = this.stories[this.name]
+    return Math.max(0, this.frames.findIndex(({ what, pass }) => what === 'judged' && passes[pass].accepted > 0))
   }
 
   choose(name) {

@@ -151,7 +151,10 @@ def test_what_is_drawn_at_a_moment_is_what_the_simulation_did(app: App, visit: V
     assert float(note["ttft"]) == pytest.approx(one["words"][0] - one["at"])
     lanes = figure(page, "disaggregation-lanes", "[data-arrangement=split]")
     apart = told["arrangements"]["split"]["picture"]
-    assert lanes["read"]["base"] == [start for machine in apart["machines"] for start, *_ in machine["reads"]]
+    reads = zip(lanes["read"]["base"], lanes["read"]["customdata"], strict=True)
+    assert [at for at, (lane, _) in reads if lane != "person"] == [
+        start for machine in apart["machines"] for start, *_ in machine["reads"]
+    ]
     assert lanes["word"]["x"] == one["words"]
     before = float(data(page, "[data-stage]")["at"])
     page.locator("[data-stage] [data-do=scrub]").fill("100")

@@ -134,7 +134,7 @@ def pays(table: pd.DataFrame, words: Words, theme: Theme) -> go.Figure:
                 "symbol": ["circle" if draft <= FEW else "diamond" for draft in answers["draft"]]},
         text=[f"{words(f'speculative.{row.paper}')}, {row.draft:.0f}" for row in answers.itertuples()],
         textposition=[
-            "top right" if row.draft > FEW else "bottom left" if row.right >= 1 else "bottom right"
+            ("top left" if row.right > FEW else "top right") if row.draft > FEW else "bottom left" if row.right >= 1 else "bottom right"
             for row in answers.itertuples()
         ],
         customdata=answers[["paper", "draft", "by"]].to_numpy().tolist(),

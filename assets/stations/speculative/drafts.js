@@ -47,8 +47,8 @@ export class Drafts {
     this.none.hidden = names.length > 0
     this.whole.hidden = !names.length
     if (!names.length) return
-    const kept = names.includes(this.name)
-    if (!kept) this.name = names[0]
+    const kept = names.includes(this.name) && this.frames
+    if (!names.includes(this.name)) this.name = names[0]
     const { words } = this.lab
     this.sources.replaceChildren(el('span', {}, words.drafts.source), ...names.map((name) => button(words.sources[name], () => this.choose(name), { class: 'pill', 'data-source': name, 'aria-pressed': String(name === this.name) })))
     this.tellOwn()

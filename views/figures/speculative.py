@@ -133,10 +133,7 @@ def pays(table: pd.DataFrame, words: Words, theme: Theme) -> go.Figure:
         marker={"size": 12, "color": theme.decode, "line": {"width": 2, "color": theme.paper},
                 "symbol": ["circle" if draft <= FEW else "diamond" for draft in answers["draft"]]},
         text=[f"{words(f'speculative.{row.paper}')}, {row.draft:.0f}" for row in answers.itertuples()],
-        textposition=[
-            ("top left" if row.right > FEW else "top right") if row.draft > FEW else "bottom left" if row.right >= 1 else "bottom right"
-            for row in answers.itertuples()
-        ],
+        textposition=[_beside(row.draft, row.right) for row in answers.itertuples()],
         customdata=answers[["paper", "draft", "by"]].to_numpy().tolist(),
         hovertext=[
             words("speculative.answer_at", paper=words(f"speculative.{row.paper}"), k=int(row.draft),
@@ -154,6 +151,13 @@ def pays(table: pd.DataFrame, words: Words, theme: Theme) -> go.Figure:
     wins = answers[answers["times"] < 0.95]
     said = words("speculative.pays_summary", wins=len(wins), answers=len(answers))
     return dressed(made, theme, said, table.attrs["source"], 330, origin(table, words))
+
+
+def _beside(draft: float, right: float) -> str:
+    """Where an answer's name stands, so that it is cut off nowhere and few lie over each other."""
+    if draft > FEW:
+        return "top left" if right > FEW else "top right"
+    return "bottom left" if right >= 1 else "bottom right"
 
 
 CHARTS = (

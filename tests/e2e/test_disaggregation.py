@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import until
+from tests.e2e.stations import figure, until
 from tests.e2e.test_remedies import at, data, measured
 
 Visit = Callable[..., Page]
@@ -62,9 +62,18 @@ def test_figures_are_the_apis_and_the_sliders_ask_anew(app: App, visit: Visit, l
     expect(page.locator("[data-part=both] button")).to_have_count(1)
     expect(page.locator("[data-part=both] button")).to_be_hidden()
     assert int(data(page, "[data-costs]")["most"]) == figures["costs"]["most"]
-    curve = json.loads(page.locator("[data-chart=load-pause] [data-series=split]").get_attribute("data-points") or "")
-    for (load, pause), told in zip(curve, figures["loads"], strict=True):
-        assert (load, pause) == pytest.approx((100 * told["load"], 1000 * sorted(told["split"]["pause"]["p90"])[1]))
+    curve = figure(page, "disaggregation-load-pause")["split"]
+    for load, pause, told in zip(curve["x"], curve["y"], figures["loads"], strict=True):
+        assert (load, pause) == pytest.approx((told["load"], sorted(told["split"]["pause"]["p90"])[1]))
+    bars = figure(page, "disaggregation-ratios")
+    for mix in figures["ratios"]:
+        for way, found in mix["ways"].items():
+            drawn = dict(zip(bars[way]["customdata"], bars[way]["y"], strict=True))
+            assert drawn[mix["mix"]] == found["capacity"]
+    points = figure(page, "disaggregation-reads")["point"]
+    assert points["y"] == [one["seconds"]["middle"] for one in figures["reads"]]
+    for name in ("ttft", "tpot", "pause"):
+        assert figure(page, f"disaggregation-{name}")["split"]["y"][-1] == 1
     for mix in figures["ratios"]:
         for way, found in mix["ways"].items():
             assert float(data(page, f"[data-ratio='{mix['mix']}-{way}']")["value"]) == found["capacity"]
@@ -140,6 +149,13 @@ def test_what_is_drawn_at_a_moment_is_what_the_simulation_did(app: App, visit: V
     one = told["arrangements"]["split"]["picture"]["people"][person]
     note = data(page, "[data-arrangement=split] [data-told]")
     assert float(note["ttft"]) == pytest.approx(one["words"][0] - one["at"])
+    lanes = figure(page, "disaggregation-lanes", "[data-arrangement=split]")
+    apart = told["arrangements"]["split"]["picture"]
+    reads = zip(lanes["read"]["base"], lanes["read"]["customdata"], strict=True)
+    assert [at for at, (lane, _) in reads if lane != "person"] == [
+        start for machine in apart["machines"] for start, *_ in machine["reads"]
+    ]
+    assert lanes["word"]["x"] == one["words"]
     before = float(data(page, "[data-stage]")["at"])
     page.locator("[data-stage] [data-do=scrub]").fill("100")
     page.locator("[data-stage] [data-do=play]").click()

@@ -17,7 +17,7 @@ from engine.labs.lessons import paper
 from engine.words import say
 from tests.e2e.conftest import App
 from tests.e2e.room import Room
-from tests.e2e.stations import LONG, at, data, measured, sit, until
+from tests.e2e.stations import LONG, at, data, figure, measured, sit, until
 
 Visit = Callable[..., Page]
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "fixtures" / "lookup.json").read_text("utf-8"))
@@ -70,6 +70,8 @@ def test_this_runs_guesses_are_the_engines(app: App, visit: Visit, lang: str) ->
     ]  # fmt: skip
     problem = data(page, "[data-problem]")
     assert (int(problem["words"]), int(problem["passes"])) == (len(ids), len(ids) - 1)
+    page.locator(".drafts").press("Home")
+    until(page, "[data-drafts]", "d.step === '1'")
     number, written = 0, 1
     for _ in range(int(data(page, "[data-drafts]")["of"])):
         told = data(page, "[data-drafts]")
@@ -103,9 +105,16 @@ def test_figures_are_the_apis(app: App, visit: Visit) -> None:
         assert float(row.locator(f"[data-cell={cell}]").get_attribute("data-value") or "") == answer[cell]
     assert data(page, "[data-row=copy-8] [data-reads]")["reads"] == " ".join(map(str, answer["reads"]))
     for side in ("plain", "drafted"):
-        assert float(data(page, f"[data-bar=copy-8-{side}]")["value"]) == answer[side]["middle"]
-    for one in figures["passes"]["rows"]:
-        assert float(data(page, f"[data-bar=rows-{one['rows']}]")["value"]) == one["middle"]
+        bars = figure(page, "speculative-words")[side]
+        drawn = dict(zip(bars["customdata"], bars["y"], strict=True))
+        assert drawn["copy/8"] == pytest.approx(1000 * answer[side]["middle"])
+    bars = figure(page, "speculative-passes")["pass"]
+    assert dict(zip(bars["customdata"], bars["y"], strict=True)) == pytest.approx(
+        {str(one["rows"]): 1000 * one["middle"] for one in figures["passes"]["rows"]}
+    )
+    pays = figure(page, "speculative-pays")
+    place = pays["answer"]["customdata"].index(["copy", 8, ""])
+    assert (pays["answer"]["x"][place], pays["answer"]["y"][place]) == (answer["each"], answer["ratio"])
     for k, value in figures["passes"]["needed"].items():
         assert float(data(page, f"[data-needed] [data-k='{k}']")["value"]) == value
     assert float(data(page, "[data-expected=copy-8]")["value"]) == answer["expected"]

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from engine.disaggregation.told import Asked, simulated
 from engine.labs import LABS
+from engine.labs.disaggregation import costs_from
 from engine.labs.recorded import recorded
 from engine.words import say
 from views.figures import CHARTS, gantt
@@ -110,6 +112,52 @@ def test_runs_that_sat_together_are_the_rows_of_the_page() -> None:
     frame = CHARTS["together"].frame(Given(rows=rows))
     assert frame["kind"].tolist() == ["word", "wait"] and frame.attrs["source"] == "measured"
     assert made("together", Given(rows=rows))["layout"]["xaxis"]["range"] == [0, 4.0]
+
+
+def test_a_pass_must_get_more_right_than_it_costs() -> None:
+    frame = CHARTS["speculative-pays"].frame(given("speculative"))
+    told = given("speculative").lab["figures"]  # type: ignore[index]
+    needed = frame[frame["kind"] == "needed"].set_index("draft")["right"]
+    assert {str(int(k)): right for k, right in needed.items()} == told["passes"]["needed"]
+    for draft, curve in frame[frame["kind"] == "curve"].groupby("draft"):
+        pays = curve[curve["times"] < 1]["right"]
+        assert pays.min() >= needed[draft] and (curve["times"].diff().dropna() < 0).all()
+    answers = frame[frame["kind"] == "answer"]
+    assert answers["times"].tolist() == [one["ratio"] for one in told["answers"]]
+
+
+def test_machines_apart_do_what_the_simulation_says() -> None:
+    asked = Asked(split="3+1", seed=7)
+    frame = CHARTS["disaggregation-lanes"].frame(given("disaggregation", pick="split/3", asked=asked))
+    told = simulated(costs_from(given("disaggregation").lab["results"]), asked)["arrangements"]["split"]  # type: ignore
+    picture = told["picture"]
+    assert list(dict.fromkeys(frame["lane"])) == ["m1", "m2", "m3", "link", "m4", "person"]
+    for machine in picture["machines"]:
+        own = frame[frame["lane"] == machine["name"]]
+        assert own[own["kind"] == "read"]["start"].tolist() == [start for start, *_ in machine["reads"]]
+        assert own[own["kind"] == "write"]["start"].tolist() == [start for start, *_ in machine["writes"]]
+    seen = frame[frame["lane"] == "person"]
+    assert seen[seen["kind"] == "word"]["start"].tolist() == picture["people"][2]["words"]
+    drawn = made("disaggregation-lanes", given("disaggregation", pick="split/3", asked=asked))
+    assert drawn["layout"]["meta"]["source"] == "simulated" and drawn["travel"]["base"]
+
+
+@pytest.mark.parametrize("quantity", ["ttft", "tpot", "pause"])
+def test_shares_of_people_agree_with_the_percentiles(quantity: str) -> None:
+    frame = CHARTS[f"disaggregation-{quantity}"].frame(given("disaggregation"))
+    told = given("disaggregation").lab["figures"]["simulated"]["arrangements"]  # type: ignore[index]
+    for way, people in frame.groupby("way"):
+        assert people["seconds"].is_monotonic_increasing and people["share"].iloc[-1] == 1
+        assert people["seconds"].quantile(0.9) == pytest.approx(told[way][quantity]["p90"])
+    assert frame.attrs["source"] == "simulated"
+
+
+def test_what_the_simulation_is_fed_with_was_measured_or_recorded() -> None:
+    for name in ("disaggregation-reads", "disaggregation-steps"):
+        frame = CHARTS[name].frame(given("disaggregation"))
+        assert frame.attrs["source"] == "recorded"
+        known = frame[frame["low"].notna()]
+        assert len(known) and (known["low"] <= known["seconds"]).all() and (known["seconds"] <= known["high"]).all()
 
 
 LAB_CHARTS = [

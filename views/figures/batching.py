@@ -106,7 +106,7 @@ def ways(table: pd.DataFrame, words: Words, theme: Theme) -> go.Figure:
 
 def _under(made: go.Figure) -> go.Figure:
     """The legend below: titles of panels stand where it is elsewhere."""
-    return made.update_layout(legend={"y": -0.04, "yanchor": "top"})
+    return made.update_layout(legend={"y": -0.04, "yanchor": "top"}, margin_t=48)
 
 
 def steps_frame(given: Given, quantity: Quantity) -> pd.DataFrame:

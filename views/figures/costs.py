@@ -23,7 +23,8 @@ def reads_frame(given: Given) -> pd.DataFrame:
         spent = one["seconds"]
         rows.append(("point", one["n"], spent["middle"], spent["low"], spent["high"]))
     if costs := figures.get("costs"):
-        for n in np.linspace(*costs["lengths"], STEPS):
+        least, most = costs["lengths"]
+        for n in np.linspace(least, most, STEPS):
             fitted = costs["fixed"] + costs["linear"] * n + costs["square"] * n * n
             rows.append(("curve", n, fitted, np.nan, np.nan))
     table = pd.DataFrame(rows, columns=["kind", "tokens", "seconds", "low", "high"])

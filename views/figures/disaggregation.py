@@ -196,7 +196,7 @@ def ratios(table: pd.DataFrame, words: Words, theme: Theme) -> go.Figure:
     asked = float(table["load"].max())
     made.add_hline(asked, line={"color": theme.stop, "dash": "dash", "width": 2},
                    annotation_text=words("disaggregation.asked", load=f"{asked:.0%}"), annotation_position="top right",
-                   annotation_font_color=theme.stop)  # fmt: skip
+                   annotation_font_color=theme.stop, annotation_bgcolor=theme.paper)  # fmt: skip
     made.update_layout(barmode="group", bargap=0.25)
     made.update_yaxes(title=words("disaggregation.capacity"), rangemode="tozero", tickformat=".0%")
     best = table[table["side"] != "colocated"].sort_values("value").groupby("group", sort=False).tail(1)

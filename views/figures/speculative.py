@@ -25,6 +25,8 @@ from views.figures.style import Theme, dressed, empty
 SIDES = {"plain": "prefill", "drafted": "decode"}
 COLUMNS = ["kind", "paper", "by", "draft", "right", "times"]
 STEPS = 33
+FEW = 4
+"""Guesses up to which an answer is a circle; a diamond had more."""
 DASHES = ("solid", "dash", "dot")
 
 
@@ -129,8 +131,9 @@ def pays(table: pd.DataFrame, words: Words, theme: Theme) -> go.Figure:
         x=answers["right"].tolist(), y=answers["times"].tolist(), mode="markers+text", meta="answer",
         name=words("speculative.answers"), cliponaxis=False,
         marker={"size": 12, "color": theme.decode, "line": {"width": 2, "color": theme.paper},
-                "symbol": ["circle" if draft <= 4 else "diamond" for draft in answers["draft"]]},
-        text=[words(f"speculative.{paper}") for paper in answers["paper"]], textposition="top center",
+                "symbol": ["circle" if draft <= FEW else "diamond" for draft in answers["draft"]]},
+        text=[f"{words(f'speculative.{row.paper}')}, {row.draft:.0f}" for row in answers.itertuples()],
+        textposition=[_beside(row.draft, row.right) for row in answers.itertuples()],
         customdata=answers[["paper", "draft", "by"]].to_numpy().tolist(),
         hovertext=[
             words("speculative.answer_at", paper=words(f"speculative.{row.paper}"), k=int(row.draft),
@@ -147,7 +150,14 @@ def pays(table: pd.DataFrame, words: Words, theme: Theme) -> go.Figure:
     made.update_yaxes(title=words("speculative.times_axis"), range=[0, most])
     wins = answers[answers["times"] < 0.95]
     said = words("speculative.pays_summary", wins=len(wins), answers=len(answers))
-    return dressed(made, theme, said, table.attrs["source"], 300, origin(table, words))
+    return dressed(made, theme, said, table.attrs["source"], 330, origin(table, words))
+
+
+def _beside(draft: float, right: float) -> str:
+    """Where an answer's name stands, so that it is cut off nowhere and few lie over each other."""
+    if draft > FEW:
+        return "top left" if right > FEW else "top right"
+    return "bottom left" if right >= 1 else "bottom right"
 
 
 CHARTS = (

@@ -4,7 +4,6 @@
  */
 import { el, fill, rich, setText, tag } from '../../scene/dom.js'
 import { bytes, number, percent } from '../../scene/text.js'
-import { Curves } from '../shared/curves.js'
 import { mountLab } from '../lab/lab.js'
 import { Stage } from './machines.js'
 import { share, Simulation, time } from './simulation.js'
@@ -17,7 +16,7 @@ const CHUNK = 256 // tokens, as the engine reads while others write
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   const idea = new Idea(lab, () => parts.forEach((part) => part.simulated(idea.simulation)))
   const parts = [new Measured(lab), new Proof(lab)]
-  return { problem: new Problem(lab), idea, measured: parts[0], proof: parts[1] }
+  return { first: 'idea', problem: new Problem(lab), idea, measured: parts[0], proof: parts[1] }
 })
 
 /** The run on show: for how many words' time its prefill would have held everybody else up. */
@@ -53,7 +52,7 @@ class Idea {
       this.stage.show(this.simulation.sim)
       onChange()
     })
-    this.root = el('div', {}, el('link', { rel: 'stylesheet', href: new URL('disaggregation.css', import.meta.url).href }), this.none, this.simulation.root, this.stage.root)
+    this.root = el('div', {}, el('link', { rel: 'stylesheet', href: new URL('disaggregation.css', import.meta.url).href }), this.none, this.stage.root, this.simulation.root)
   }
 
   show() {
@@ -78,22 +77,24 @@ class Measured {
     this.lab = lab
     const { words } = lab
     const { costs, loads } = words
-    this.reads = new Curves({ name: 'reads', label: costs.reads, across: costs.tokens, up: costs.seconds })
-    this.steps = new Curves({ name: 'steps', label: costs.steps, across: costs.together, up: costs.ms })
+    const charts = (names) => Object.fromEntries(names.map((name) => [name, lab.chart(`disaggregation-${name}`)]))
+    this.fed = charts(['reads', 'steps'])
+    this.people = charts(MEASURES)
+    this.charts = charts([...MEASURES.map((name) => `load-${name}`), 'ratios'])
     this.used = el('p', { class: 'hint', 'data-costs': '' })
-    this.mark = el('span')
-    this.costs = el('div', { hidden: true }, el('h3', {}, costs.title, ' ', this.mark),
-      el('div', { class: 'two' }, el('div', {}, el('h4', {}, costs.reads), this.reads.root), el('div', {}, el('h4', {}, costs.steps), this.steps.root)), this.used)
-    this.table = el('div', { hidden: true })
+    this.costs = el('div', { hidden: true }, el('h3', {}, costs.title),
+      el('div', { class: 'two' }, ...Object.entries(this.fed).map(([name, chart]) => el('div', {}, el('h4', {}, costs[name]), chart.root))), this.used)
+    this.table = el('div')
+    this.crowd = el('div', { hidden: true }, el('h3', {}, ''), el('div', { class: 'three' }, ...MEASURES.map((name) => el('div', {}, el('h4', {}, words.measures[name]), this.people[name].root))), this.table)
     this.percentile = el('select', { 'data-do': 'percentile', onchange: () => this.curves() }, ...PERCENTILES.map((name) => el('option', { value: name }, name)))
     this.percentile.value = 'p90'
-    this.charts = Object.fromEntries(MEASURES.map((name) => [name, new Curves({ name: `load-${name}`, label: loads[name], across: loads.axis, up: costs.ms, high: 0.62 })]))
     this.lead = el('p', { class: 'hint' })
     this.byLoad = el('div', { hidden: true }, el('h3', {}, loads.title, ' ', tag(lab.scene, 'simulated')), this.lead,
-      el('div', { class: 'row' }, el('label', {}, loads.percentile, this.percentile), el('span', { class: 'key' }, ...WAYS.map((name) => el('span', {}, el('i', { class: `line ${name}` }), words.arrangements[name])))),
-      el('div', { class: 'three' }, ...MEASURES.map((name) => el('div', {}, el('h4', {}, loads[name]), this.charts[name].root))))
-    this.ratios = el('div', { hidden: true })
-    this.root = el('div', {}, this.costs, this.table, this.byLoad, this.ratios)
+      el('div', { class: 'row' }, el('label', {}, loads.percentile, this.percentile)),
+      el('div', { class: 'three' }, ...MEASURES.map((name) => el('div', {}, el('h4', {}, loads[name]), this.charts[`load-${name}`].root))))
+    this.exact = el('div', { class: 'wide' })
+    this.ratios = el('div', { hidden: true }, el('h3', {}, words.ratios.title, ' ', tag(lab.scene, 'simulated')), this.charts.ratios.root, this.exact)
+    this.root = el('div', {}, this.costs, this.crowd, this.byLoad, this.ratios)
   }
 
   show() {
@@ -101,34 +102,30 @@ class Measured {
     const costs = figures?.costs
     this.costs.hidden = !(figures?.reads.length || figures?.steps.length)
     if (!figures) return
-    this.mark.replaceChildren(this.lab.tag())
     const w = words.costs
-    const points = figures.reads.map(({ n, seconds }) => [n, seconds.middle])
-    const line = costs ? Array.from({ length: 25 }, (_, k) => costs.lengths[0] + (k / 24) * (costs.lengths[1] - costs.lengths[0])).map((n) => [n, costs.fixed + costs.linear * n + costs.square * n * n]) : []
-    this.reads.show([...(costs ? [{ name: 'fit', mark: 'fit', points: line, dots: false }] : []), { name: 'reads', mark: 'before', points, line: false }])
-    const contexts = [...new Set(figures.steps.map(({ context }) => context < 200))]
-    this.steps.show(contexts.map((near) => {
-      const rows = figures.steps.filter(({ context }) => (context < 200) === near)
-      return { name: near ? 'near' : 'far', label: near ? w.near : fill(w.far, { n: number(rows[0].context) }), mark: 'after', points: rows.map(({ batch, seconds }) => [batch, 1000 * seconds.middle]) }
-    }))
+    if (!this.costs.hidden) for (const chart of Object.values(this.fed)) this.lab.draw(chart)
     Object.assign(this.used.dataset, { most: costs?.most ?? '' })
     setText(this.used, costs ? fill(w.told, { worst: percent(costs.worst), most: costs.most }) : '')
     this.showRatios(figures.ratios)
   }
 
-  resize() {
-    for (const chart of [this.reads, this.steps, ...Object.values(this.charts)]) chart.draw()
+  close() {
+    for (const chart of [this.fed, this.people, this.charts].flatMap(Object.values)) chart.close()
   }
 
-  simulated({ sim, loads }) {
-    this.table.hidden = !sim
+  simulated({ sim, loads, values }) {
+    this.crowd.hidden = !sim
     this.byLoad.hidden = !loads
-    if (sim) this.table.replaceChildren(...this.people(sim))
-    this.told = loads
+    if (sim) {
+      this.crowd.querySelector('h3').replaceChildren(fill(this.lab.words.table.title, { n: sim.people }), ' ', tag(this.lab.scene, 'simulated'))
+      this.table.replaceChildren(...this.exactly(sim))
+      for (const name of MEASURES) this.lab.draw(this.people[name], sim.asked)
+    }
+    Object.assign(this, { told: loads, asked: values })
     if (loads) this.curves()
   }
 
-  people(sim) {
+  exactly(sim) {
     const { words, scene } = this.lab
     const w = words.table
     const all = WAYS.map((name) => sim.arrangements[name])
@@ -142,7 +139,7 @@ class Measured {
     const beyond = one.beyond
     const verdict = one.pause && apart.pause ? fill(w.verdict, { before: time(one.pause.p90), after: time(apart.pause.p90), wait_before: time(one.ttft.p90), wait_after: time(apart.ttft.p90) }) : ''
     return [
-      el('h3', {}, fill(w.title, { n: sim.people }), ' ', tag(scene, 'simulated')), el('p', { class: 'hint' }, w.lead),
+      el('p', { class: 'hint' }, w.lead),
       el('div', { class: 'wide' }, el('table', { class: 'percentiles', 'data-table': '' },
         el('thead', {}, el('tr', {}, el('th', {}), ...WAYS.map((name) => el('th', { scope: 'col', colspan: 3, class: name }, words.arrangements[name]))),
           el('tr', {}, el('th', {}), ...WAYS.flatMap((name) => PERCENTILES.map((each) => el('th', { class: name }, each))))),
@@ -162,27 +159,22 @@ class Measured {
     const { told, lab } = this
     const each = this.percentile.value
     setText(this.lead, fill(lab.words.loads.lead, { n: told[0].colocated.ttft[each].length }))
-    for (const [name, chart] of Object.entries(this.charts)) {
-      const of = (one, way) => one[way][name]?.[each].map((seconds) => 1000 * seconds) ?? []
-      chart.show(WAYS.flatMap((way) => [
-        { name: way, mark: way, dots: false, points: told.filter((one) => one[way][name]).map((one) => [100 * one.load, middle(of(one, way))]) },
-        { name: `${way}-seeds`, mark: way, line: false, points: told.flatMap((one) => of(one, way).map((ms) => [100 * one.load, ms])) },
-      ]))
-    }
+    for (const name of MEASURES) lab.draw(this.charts[`load-${name}`], { ...this.asked, load: null, seed: null, pick: each })
   }
 
   showRatios(ratios) {
-    const { words, scene } = this.lab
+    const { words } = this.lab
     const w = words.ratios
     this.ratios.hidden = !ratios
     if (!ratios) return
     const ways = Object.keys(ratios[0].ways)
     const cell = (mix, way, { capacity, ttft, pause }, load) => el('td', { 'data-ratio': `${mix}-${way}`, 'data-value': capacity, 'data-over': String(load > capacity) },
       el('b', {}, percent(capacity)), el('small', {}, load > capacity ? w.over : fill(w.small, { ttft: time(ttft), pause: pause === null ? '–' : time(pause) })))
-    this.ratios.replaceChildren(el('h3', {}, w.title, ' ', tag(scene, 'simulated')), el('p', { class: 'hint' }, fill(w.lead, { load: share(ratios[0].load) })),
-      el('div', { class: 'wide' }, el('table', { class: 'ratios' },
+    this.lab.draw(this.charts.ratios)
+    this.exact.replaceChildren(el('p', { class: 'hint' }, fill(w.lead, { load: share(ratios[0].load) })),
+      el('table', { class: 'ratios' },
         el('thead', {}, el('tr', {}, el('th', {}, w.people), ...ways.map((way) => el('th', { scope: 'col' }, way === 'colocated' ? w.colocated : words.controls.splits[way])))),
-        el('tbody', {}, ...ratios.map(({ mix, load, ways: found }) => el('tr', {}, el('th', { scope: 'row' }, words.controls.mixes[mix]), ...ways.map((way) => cell(mix, way, found[way], load))))))))
+        el('tbody', {}, ...ratios.map(({ mix, load, ways: found }) => el('tr', {}, el('th', { scope: 'row' }, words.controls.mixes[mix]), ...ways.map((way) => cell(mix, way, found[way], load)))))))
   }
 }
 
@@ -200,5 +192,3 @@ class Proof {
     this.root.replaceChildren(...(sim ? ['people', 'turns', 'link', 'left', 'sources'] : ['left', 'sources']).map((name) => el('li', {}, fill(proof[name], values))))
   }
 }
-
-const middle = (values) => [...values].sort((a, b) => a - b)[values.length >> 1]

@@ -1,21 +1,19 @@
 /**
- * Two arrangements of machines at one moment of the simulation, and over time: what is read, who writes, which pens rest,
- * which notes travel. Everything drawn is a span that the simulation told (`picture` of engine/disaggregation/told.py).
+ * Two arrangements of machines at one moment of the simulation: what is read, who writes, which pens rest, which notes
+ * travel; under each its chart over time, with a line at that moment. All of it are spans that the simulation told (`picture`
+ * of engine/disaggregation/told.py).
  *
  * The root is [data-stage] with data-at (simulated seconds), data-until and data-person. Each [data-arrangement=NAME] has
- * rows [data-machine=NAME] with data-reads (a person's number or empty), data-writes and data-waits (how many), data-rests.
+ * cards [data-machine=NAME] with data-reads (a person's number or empty), data-writes and data-waits (how many), data-rests.
  */
-import { button, el, fill, setText, svg, tag } from '../../scene/dom.js'
+import { button, el, fill, setText, tag } from '../../scene/dom.js'
 import { number } from '../../scene/text.js'
 import { share, time } from './simulation.js'
 
 const LEAST = 12 // seconds that the whole takes to play, at least
 const MOST = 30
 const FRAME = 66 // milliseconds between two pictures
-const CHIPS = 10
-const WIDE = 1000 // units of a lane
-const HIGH = 30
-const APART = 2.5 // units from one word to the next below which they are no longer told apart
+const CHIPS = 6
 
 export class Stage {
   constructor(lab) {
@@ -29,11 +27,11 @@ export class Stage {
     this.follow = el('select', { 'data-do': 'person', onchange: () => this.choose(+this.follow.value) })
     const other = (name) => el('option', { value: name }, words.arrangements[name])
     this.other = el('select', { 'data-do': 'beside', onchange: () => this.turn(this.other.value) }, other('colocated'), other('chunked'))
-    this.keys = el('p', { class: 'key' }, ...Object.entries(w.keys).map(([name, text]) => el('span', {}, el('i', { class: name }), text)))
-    this.rows = el('div', { class: 'arrangements' })
+    this.boxes = ['together', 'split'].map((place) => this.box(place))
+    this.rows = el('div', { class: 'arrangements two' }, ...this.boxes.map(({ root }) => root))
     this.root = el('div', { 'data-stage': '', hidden: true, class: 'stage' },
       el('div', { class: 'row' }, this.toggle, this.scrub, this.clock, el('label', {}, w.person, this.follow), el('label', {}, words.controls.together, this.other), tag(lab.scene, 'simulated', true)),
-      this.rows, this.keys)
+      this.rows)
   }
 
   show(sim) {
@@ -70,66 +68,58 @@ export class Stage {
 
   close() {
     this.halt()
+    for (const { chart } of this.boxes) chart.close()
   }
 
-  /** All lanes anew, at the person's longest pause where each machine does both: there pens rest. */
+  /** One arrangement: its machines as they are now, its chart with a line at the moment, what the person followed had. */
+  box(place) {
+    const chart = this.lab.chart('disaggregation-lanes')
+    const [title, cards, head, told] = [el('h3'), el('div', { class: 'cards' }), el('u', { class: 'head', hidden: true }), el('p', { class: 'hint', 'data-told': '' })]
+    const box = { place, chart, title, cards, head, told, rows: [] }
+    box.root = el('section', { class: 'arrangement' }, title, cards, el('div', { class: 'clocked' }, chart.root, head), told)
+    chart.onDrawn = () => this.lie(box)
+    return box
+  }
+
+  /** Both anew, at the person's longest pause where each machine does both: there pens rest. */
   build() {
     const { from, to } = pauseOf(this.pictures[this.beside].people[this.person])
-    this.heads = []
-    this.boxes = [this.beside, 'split'].map((name) => this.arrangement(name))
-    this.rows.replaceChildren(...this.boxes.map(({ root }) => root))
+    for (const box of this.boxes) this.fill(box, box.place === 'split' ? 'split' : this.beside)
     Object.assign(this.root.dataset, { until: this.until, person: this.person + 1, beside: this.beside })
     this.to((from + to) / 2)
   }
 
-  arrangement(name) {
+  fill(box, name) {
     const { words } = this.lab
     const picture = this.pictures[name]
-    const rows = picture.machines.map((machine, index) => this.row(picture, machine, index))
-    if (name === 'split') rows.splice(this.sim.readers, 0, this.link(picture))
+    box.rows = picture.machines.map((machine, index) => this.row(picture, machine, index))
+    if (name === 'split') box.rows.splice(this.sim.readers, 0, this.link(picture))
     const one = picture.people[this.person]
-    const { long } = pauseOf(one)
-    const told = el('p', { class: 'hint', 'data-told': '', 'data-ttft': one.words[0] - one.at, 'data-pause': long }, fill(words.stage.told, { person: this.person + 1, ttft: time(one.words[0] - one.at), pause: time(long) }))
-    const root = el('section', { class: 'arrangement', 'data-arrangement': name }, el('h3', {}, words.arrangements[name]),
-      ...rows.map((row) => row.root), this.words(one), this.axis(), told)
-    return { name, picture, rows, root }
+    const [ttft, { long }] = [one.words[0] - one.at, pauseOf(one)]
+    box.root.dataset.arrangement = name
+    setText(box.title, words.arrangements[name])
+    box.cards.replaceChildren(...box.rows.map(({ root }) => root))
+    Object.assign(box.told.dataset, { ttft, pause: long })
+    setText(box.told, fill(words.stage.told, { person: this.person + 1, ttft: time(ttft), pause: time(long) }))
+    this.lab.draw(box.chart, { ...this.sim.asked, pick: `${name}/${this.person + 1}` })
   }
 
-  lane(...content) {
-    const head = el('u', { class: 'head' })
-    this.heads.push(head)
-    return el('div', { class: 'lane-track' }, ...content, head)
+  /** The line stands over the chart's own paper. */
+  lie(box) {
+    const { frame } = box.chart
+    if (!box.heard) {
+      box.heard = true
+      frame.on('plotly_afterplot', () => this.lie(box))
+    }
+    const { l, t, w, h } = frame._fullLayout._size // Plotly tells its paper's place nowhere else
+    Object.assign(box.head.style, { left: `${frame.offsetLeft + l + (w * this.at) / this.until}px`, top: `${frame.offsetTop + t}px`, height: `${h}px` })
+    box.head.hidden = false
   }
 
-  x(seconds) {
-    return (WIDE * seconds) / this.until
-  }
-
-  canvas(label, ...content) {
-    return svg('svg', { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': label }, ...content)
-  }
-
-  /** A machine: its state now, and its lane: papers read as blocks, words written as ticks, higher where more write. */
+  /** A machine: its state now, and who is there. */
   row(picture, machine, index) {
-    const { most } = this.sim
-    const w = this.lab.words.stage
-    const blocks = machine.reads.map(([start, stop]) => svg('rect', { class: 'read', x: this.x(start), width: this.x(stop - start), y: 0, height: HIGH }))
-    const writes = machine.writes.map(([start, stop, who]) => {
-      const high = Math.max(3, (HIGH * who.length) / most)
-      return svg('rect', { class: 'write', x: this.x(start), width: this.x(stop - start), y: HIGH - high, height: high })
-    })
-    const [spent, words] = machine.writes.reduce(([sum, count], [start, stop, , steps]) => [sum + stop - start, count + steps], [0, 1])
-    const ticks = this.x(spent / words) < APART ? [] : machine.writes.flatMap(([start, stop, who, steps]) => {
-      const high = Math.max(3, (HIGH * who.length) / most)
-      const apart = this.x((stop - start) / steps)
-      return Array.from({ length: steps }, (_, k) => `M${this.x(start) + (k + 1) * apart} ${HIGH}V${HIGH - high}`)
-    })
-    const labels = machine.reads.filter(([start, stop]) => this.x(stop - start) > 14).map(([start, stop, person]) =>
-      el('small', { style: `left: ${this.x((start + stop) / 2) / 10}%` }, String(person + 1)))
-    const state = el('span', { class: 'doing' })
-    const chips = el('span', { class: 'people' })
-    const root = el('div', { class: 'lane-row', 'data-machine': machine.name }, el('div', { class: 'desk' }, el('b', {}, fill(w.machine, { n: index + 1 })), state, chips),
-      this.lane(this.canvas(w.picture, ...writes, svg('path', { class: 'ticks', d: ticks.join('') }), ...blocks), ...labels))
+    const [state, chips] = [el('span', { class: 'doing' }), el('span', { class: 'people' })]
+    const root = el('div', { class: 'desk', 'data-machine': machine.name }, el('b', {}, fill(this.lab.words.stage.machine, { n: index + 1 })), state, chips)
     return { root, at: (t) => this.now(picture, machine, t, { root, state, chips }) }
   }
 
@@ -156,10 +146,9 @@ export class Stage {
   /** The link: notes on their way, from left to right; those whose turn has not come stand at its beginning. */
   link(picture) {
     const w = this.lab.words.stage
-    const spans = picture.travels.map(([start, stop]) => svg('rect', { class: 'travel', x: this.x(start), width: Math.max(1, this.x(stop - start)), y: HIGH / 4, height: HIGH / 2 }))
     const way = el('span', { class: 'journey' })
     const state = el('span', { class: 'doing' })
-    const root = el('div', { class: 'lane-row link', 'data-machine': 'link' }, el('div', { class: 'desk' }, el('b', {}, w.link), state, way), this.lane(this.canvas(w.link, ...spans)))
+    const root = el('div', { class: 'desk link', 'data-machine': 'link' }, el('b', {}, w.link), state, way)
     const at = (t) => {
       const going = picture.travels.find(([start, stop]) => start <= t && t < stop)
       const queue = picture.people.filter(({ first, sent }) => sent !== null && first <= t && t < sent)
@@ -169,26 +158,6 @@ export class Stage {
       way.replaceChildren(...(going ? [el('i', { class: 'chip travel', style: `left: calc(${share(done)} - ${done * 1.9}em)` }, String(going[2] + 1))] : []))
     }
     return { root, at }
-  }
-
-  /** What one person saw: the wait, then every word; the longest pause is marked. */
-  words(one) {
-    const w = this.lab.words.stage
-    const { from, to } = pauseOf(one)
-    const ticks = one.words.map((word) => `M${this.x(word)} 3V${HIGH - 3}`).join('')
-    return el('div', { class: 'lane-row words', 'data-words': one.words.length }, el('div', { class: 'desk' }, el('b', {}, fill(w.words, { n: this.person + 1 }))),
-      this.lane(this.canvas(fill(w.words, { n: this.person + 1 }),
-        svg('rect', { class: 'wait', x: this.x(one.at), width: this.x(one.began - one.at), y: 8, height: HIGH - 16 }),
-        svg('rect', { class: 'read', x: this.x(one.began), width: this.x(one.first - one.began), y: 5, height: HIGH - 10 }),
-        ...(to > from ? [svg('rect', { class: 'rest', x: this.x(from), width: this.x(to - from), y: 3, height: HIGH - 6 })] : []),
-        svg('path', { class: 'word', d: ticks }))))
-  }
-
-  axis() {
-    const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000].find((each) => this.until / each <= 10) ?? 10000
-    const ticks = Array.from({ length: Math.floor(this.until / step) + 1 }, (_, k) => k * step)
-    return el('div', { class: 'lane-row axis' }, el('div', { class: 'desk' }, this.lab.words.stage.axis),
-      el('div', { class: 'lane-track' }, ...ticks.map((at) => el('small', { style: `left: ${this.x(at) / 10}%` }, number(at, step < 1 ? 1 : 0)))))
   }
 
   play() {
@@ -221,8 +190,10 @@ export class Stage {
     this.scrub.value = (1000 * this.at) / this.until
     this.root.dataset.at = this.at
     setText(this.clock, fill(this.lab.words.stage.clock, { time: `${number(this.at, 2)} s`, all: `${number(this.until, 1)} s` }))
-    for (const head of this.heads) head.style.left = `${(100 * this.at) / this.until}%`
-    for (const { rows } of this.boxes) for (const row of rows) row.at(this.at)
+    for (const box of this.boxes) {
+      for (const row of box.rows) row.at(this.at)
+      if (box.heard) this.lie(box)
+    }
   }
 }
 

@@ -47,14 +47,20 @@ export class Drafts {
     this.none.hidden = names.length > 0
     this.whole.hidden = !names.length
     if (!names.length) return
-    const kept = names.includes(this.name)
-    if (!kept) this.name = names[0]
+    const kept = names.includes(this.name) && this.frames
+    if (!names.includes(this.name)) this.name = names[0]
     const { words } = this.lab
     this.sources.replaceChildren(el('span', {}, words.drafts.source), ...names.map((name) => button(words.sources[name], () => this.choose(name), { class: 'pill', 'data-source': name, 'aria-pressed': String(name === this.name) })))
     this.tellOwn()
     this.frames = framesOf(this.stories[this.name])
     this.scrub.max = this.frames.length
-    this.to(kept ? Math.min(this.step, this.frames.length - 1) : 0, Boolean(this.timer))
+    this.to(kept ? Math.min(this.step, this.frames.length - 1) : this.telling(), Boolean(this.timer))
+  }
+
+  /** What one sees first: a guess of which some was right; else the beginning. */
+  telling() {
+    const { passes } = this.stories[this.name]
+    return Math.max(0, this.frames.findIndex(({ what, pass }) => what === 'judged' && passes[pass].accepted > 0))
   }
 
   choose(name) {

@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.disaggregation.told import Asked
-from engine.jobs import machine
+from engine.machine.results import subject
 from engine.trace import Facts, Trace
 from views.figures.style import Theme
 
@@ -56,8 +56,7 @@ class Given:
         facts = self.facts
         if facts is None or self.measures is None:
             return False
-        subject = {**machine.identity(facts), "model": facts.model, "weights": facts.weights_sha256}
-        return subject == dict(self.measures["machine"])
+        return subject(facts) == self.measures["machine"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,14 +85,11 @@ class TwoStages {
   /** What is kept of this machine, if its model is loaded. */
   async look() {
     const { words, started } = this
-    this.measures = null
-    try {
-      this.measures = await this.station.ask(`measures?model=${encodeURIComponent(started.facts.model)}`)
-    } catch (problem) {
-      setText(this.machine, problem.message)
-      if (problem.code === 'model_not_ready') this.later = setTimeout(() => this.look(), AGAIN)
-    }
+    const told = await this.station.ask(`measures?model=${encodeURIComponent(started.facts.model)}`).catch((problem) => ({ problem }))
     if (this.station.closed) return
+    this.measures = told.problem ? null : told
+    if (told.problem) setText(this.machine, told.problem.message)
+    if (told.problem?.code === 'model_not_ready') this.later = setTimeout(() => this.look(), AGAIN)
     this.here = Boolean(this.measures) && sameMachine(started.facts, this.measures.machine)
     const drawn = this.draw()
     if (this.measures && !this.here) setText(this.machine, fill(words.roofline.elsewhere, { device: started.facts.device_name || started.facts.device, dtype: started.facts.dtype, own: this.measures.machine.device_name, own_dtype: this.measures.machine.dtype }))

@@ -68,12 +68,10 @@ class Waiting {
   }
 
   async look() {
-    try {
-      this.measures = await this.station.ask('measures')
-    } catch (problem) {
-      setText(this.machine, problem.message)
-      if (problem.code === 'model_not_ready') this.later = setTimeout(() => this.look(), AGAIN)
-    }
+    const told = await this.station.ask('measures').catch((problem) => ({ problem }))
+    this.measures = told.problem ? null : told
+    if (told.problem) setText(this.machine, told.problem.message)
+    if (told.problem?.code === 'model_not_ready') this.later = setTimeout(() => this.look(), AGAIN)
     await this.draw()
   }
 

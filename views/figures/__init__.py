@@ -7,7 +7,7 @@ mechanism (attention maps, pools, tiles) are no charts and stay in `assets/`.
 
 from __future__ import annotations
 
-from views.figures import waiting
+from views.figures import remedies, waiting
 from views.figures.chart import Chart
 
-CHARTS: dict[str, Chart] = {chart.name: chart for chart in (*waiting.CHARTS,)}
+CHARTS: dict[str, Chart] = {chart.name: chart for chart in (*waiting.CHARTS, *remedies.CHARTS)}

@@ -13,7 +13,7 @@ from engine.jobs import machine
 from engine.trace import Facts, Trace
 from views.figures.style import Theme
 
-Need = Literal["measures", "run"]
+Need = Literal["measures", "run", "lab"]
 Source = Literal["measured", "recorded", ""]
 
 
@@ -24,15 +24,29 @@ class Words(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Lab:
+    """A remedy's figures (`engine/labs/*.figures`), and whose they are; empty where there are none."""
+
+    source: Source = ""
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    taken: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     """What frames are made from. `measures`: as `GET /api/measures`, None where no model is loaded; `trace` and `costs`
-    (as `GET /api/runs/{id}/costs`): of the run asked for; `tokens`: a length asked for, 0 for none; `rows`: what a page
-    has measured itself and nobody keeps."""
+    (as `GET /api/runs/{id}/costs`): of the run asked for, `recorded` whether it ships as a recording; `lab`: of the
+    chart's remedy, measured here or recorded; `tokens`: a length asked for, 0 for none; `part`: which part of a lab's
+    results, where a chart shows one; `rows`: what a page has measured itself and nobody keeps."""
 
     measures: Mapping[str, Any] | None = None
     trace: Trace | None = None
     costs: Mapping[str, Any] | None = None
+    recorded: bool = False
+    lab: Lab = Lab()
     tokens: int = 0
+    part: str = ""
     rows: tuple[Mapping[str, Any], ...] = ()
 
     @property
@@ -51,13 +65,15 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart by name. `needs`: without these it is refused; `likes`: it does without."""
+    """A chart by name. `needs`: without these it is refused; `likes`: it does without; `lab`: the remedy whose results
+    it needs. Where a lab has none the chart is empty and says so."""
 
     name: str
     frame: Callable[[Given], pd.DataFrame]
     figure: Callable[[pd.DataFrame, Words, Theme], go.Figure]
     needs: frozenset[Need] = frozenset()
     likes: frozenset[Need] = frozenset()
+    lab: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +21,8 @@ import plotly
 from fastapi import FastAPI, Query, Request, Response
 from pydantic import TypeAdapter
 
+from engine.labs.jobs import known
+from engine.labs.recorded import recorded
 from engine.settings import Refusal
 from engine.trace import Trace
 from engine.words import say
@@ -31,7 +34,7 @@ from service.errors import language
 from service.guard import Guard
 from service.measures import Measures
 from views.figures import CHARTS
-from views.figures.chart import Chart, Given
+from views.figures.chart import Chart, Given, Lab
 from views.figures.style import THEMES
 
 AT_ONCE = 2
@@ -65,12 +68,17 @@ def create(service: Service, lan: bool = False) -> Guard:
 
     @app.get("/{name}")
     async def figure(
-        request: Request, name: str, run: Text = "", model: Text = "", tokens: Length = 0, theme: Light = "light",
+        request: Request, name: str, run: Text = "", model: Text = "", tokens: Length = 0, part: Text = "",
+        source: Literal["", "recorded"] = "", theme: Light = "light",
         form: Annotated[Form, Query(alias="format")] = "json",
     ) -> Response:  # fmt: skip
-        """A chart of what is kept: of this machine, and of a run where one is named."""
+        """A chart of what is kept: of this machine, and of a run where one is named; `source=recorded`: a lab's results
+        as they are shipped, even where there are some of this machine's."""
         chart = _known(name)
-        return await told(request, chart, await _given(service, measures, chart, run, model, tokens), theme, form)
+        given = await _given(service, measures, chart, run, model)
+        if chart.lab:
+            given = replace(given, lab=await _lab(measures, chart.lab, model or service.models.default, source))
+        return await told(request, chart, replace(given, tokens=tokens, part=part), theme, form)
 
     @app.post("/{name}")
     async def of_rows(
@@ -109,13 +117,26 @@ def _known(name: str) -> Chart:
     return CHARTS[name]
 
 
-async def _given(
-    service: Service, measures: Measures, chart: Chart, run: str, model: str, tokens: int
-) -> Given:  # fmt: skip
+async def _lab(measures: Measures, name: str, model: str, source: str) -> Lab:
+    """A remedy's results of this machine; else, or where they are asked for, those that are shipped; else none."""
+    lab = known(name)
+    try:
+        results = {} if source else await measures.lab_results(lab, model)
+    except Refusal:  # no model is loaded: nothing can be of this machine
+        results = {}
+    if results:
+        taken = max(one.get("taken", "") for one in results.values())
+        return Lab("measured", measures.subject(model), taken, await asyncio.to_thread(lab.figures, results))
+    shipped = await asyncio.to_thread(recorded, lab)
+    return Lab("recorded", shipped["machine"], shipped["taken"], shipped["figures"]) if shipped else Lab()
+
+
+async def _given(service: Service, measures: Measures, chart: Chart, run: str, model: str) -> Given:
     """What the chart needs or likes. Raises `Refusal` for what it needs and cannot have."""
     trace = costs = kept = None
+    shipped = False
     if "run" in chart.needs or ("run" in chart.likes and run):
-        trace = await _trace(service, run)
+        trace, shipped = await _trace(service, run)
         costs = await asyncio.to_thread(_costs, service, trace)
     if "measures" in chart.needs | chart.likes:
         own = trace.started.facts.model if trace and trace.started else ""
@@ -124,14 +145,15 @@ async def _given(
         except Refusal:
             if "measures" in chart.needs:
                 raise
-    return Given(kept, trace, costs, tokens)
+    return Given(kept, trace, costs, shipped)
 
 
-async def _trace(service: Service, run: str) -> Trace:
-    """A run's events so far. Raises `Refusal("unknown_run")`."""
+async def _trace(service: Service, run: str) -> tuple[Trace, bool]:
+    """A run's events so far, and whether it is a recording. Raises `Refusal("unknown_run")`."""
     if live := service.runs.live.get(run):
-        return Trace(tuple(live.events))
-    return (await service.archive.get(run)).file.trace
+        return Trace(tuple(live.events)), False
+    file = (await service.archive.get(run)).file
+    return file.trace, file.header.recorded
 
 
 def _costs(service: Service, trace: Trace) -> Mapping[str, Any] | None:

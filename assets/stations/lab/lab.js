@@ -3,7 +3,8 @@
  * both sat side by side, and when it does not help.
  *
  * `mountLab(element, options, make)`: `make(lab)` gives the parts that the remedy draws itself, any of
- * `{problem, idea, measured, proof}`, each `{root, show?(), resize?(), close?()}`. `show` is called whenever there is more
+ * `{problem, idea, measured, proof}`, each `{root, show?(), resize?(), close?()}`; they stand on the page in the order
+ * given, and the first has its prose below what it shows. `show` is called whenever there is more
  * to draw: the run is told (`lab.started`, `lab.events`, `lab.facts`, `lab.summary`), or figures are (`lab.told`: what
  * GET /api/labs/NAME answers, `lab.figures`). Whatever a remedy says stands in its own words; `lab.common` are those
  * of every lab. Where nothing was measured here, `lab.figures` are those of a recorded result, and `lab.tag()` says so.
@@ -14,6 +15,7 @@ import { owner } from '../../scene/compose/compose.js'
 import { button, el, fill, setText, tag } from '../../scene/dom.js'
 import { number } from '../../scene/text.js'
 import { RunApi } from '../shared/api.js'
+import { Chart } from '../shared/chart.js'
 import { Both } from './both.js'
 import { Measuring } from '../shared/measuring.js'
 import { mountStation } from '../shared/station.js'
@@ -33,6 +35,7 @@ export class Lab {
     this.name = options.module.match(/(\w+)\.js$/)[1]
     Object.assign(this, { scene: options.scene, lang: options.lang, base: options.base ?? '', errors: options.errors, unreachable: words.unreachable })
     this.events = []
+    this.charts = []
     this.api = new RunApi(this.base, options.run, options.lang)
     this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, this.common.state.waiting)
     this.measuring = this.measures()
@@ -47,21 +50,40 @@ export class Lab {
     })
     this.root = el('div', { class: `body stages lab ${this.name}`, 'data-lab': this.name, 'data-measured': '', 'data-of': '', 'data-figures': 'none' },
       ...this.styled.map(([link]) => link), this.state,
-      this.part('problem', this.parts.problem?.root), this.part('idea', this.parts.idea?.root),
-      this.part('measured', el('div', { class: 'row measures' }, this.measuring.root, this.turn), this.trouble, this.source, this.parts.measured?.root),
-      this.part('proof', this.parts.proof?.root), this.part('both', this.both.root), this.part('not', this.points()))
+      ...Object.entries(this.parts).map(([name, { root }], place) => this.part(name, place === 0, ...(name === 'measured' ? this.head() : []), root)),
+      this.part('both', false, this.both.root), this.part('not', false, this.points()))
+  }
+
+  /** What stands over the figures: the button that measures, and whose they are. */
+  head() {
+    return [el('div', { class: 'row measures' }, this.measuring.root, this.turn), this.trouble, this.source]
+  }
+
+  /** A chart of the service's; closed with the page. */
+  chart(name) {
+    const chart = new Chart({ name, base: this.base, lang: this.lang, words: this.words.chart, scene: this.scene })
+    this.charts.push(chart)
+    return chart
+  }
+
+  /** Draw charts of the results on show: those of this machine, or the recorded ones. */
+  draw(charts, query = {}) {
+    const whose = this.recorded ? { source: 'recorded' } : { model: this.own?.model }
+    for (const chart of charts) chart.show({ ...whose, ...query })
   }
 
   get common() {
     return this.options.common
   }
 
-  /** A sheet with its title (the remedy's own, else every lab's) and lead. */
-  part(name, ...content) {
+  /** A sheet with its title (the remedy's own, else every lab's) and lead; the first shows before it tells. */
+  part(name, first, ...content) {
     const { words, common } = this
     const lead = words[name]?.lead
+    const prose = [name === 'problem' && words.story, lead].filter(Boolean).map((text) => el('p', {}, text))
+    const shown = content.filter(Boolean)
     return el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name]?.title ?? common.titles[name])),
-      ...(lead ? [el('p', {}, lead)] : []), ...content.filter(Boolean))
+      ...(first ? [...shown, ...prose] : [...prose, ...shown]))
   }
 
   /** When it does not help: each of the words' points. */
@@ -98,7 +120,7 @@ export class Lab {
     clearTimeout(this.later)
     this.measuring.stop()
     this.both.close()
-    for (const part of Object.values(this.parts)) part.close?.()
+    for (const part of [...Object.values(this.parts), ...this.charts]) part.close?.()
   }
 
   kept() {

@@ -33,7 +33,7 @@ TICKS = {
     "share": {"tickformat": ",.0%"},
 }
 BEHIND = "\u00a0%{text}"
-LETTERS = 32
+LETTERS = 22
 """That a narrow chart is wide."""
 BAR, CASE, ROOM = 25, 14, 92
 """Heights in pixels: a bar, the gap after a case, and what is above and below them all."""
@@ -200,6 +200,8 @@ def _told(part: pd.DataFrame, words: Words, kind: Kind) -> dict[str, Any]:
 def _sentence(one: Mapping[Any, Any], words: Words, kind: Kind) -> str:
     case = _case(one, words, kind).replace("<br>", " ")
     said = words("labs.at", case=case, side=_side(one["side"], words), value=_value(one, words, kind))
+    if one["of"] > 0:
+        said += words("labs.used", value=quantity(one["middle"], kind.unit))
     if one["calls"] > 0:
         said += words("labs.calls", n=f"{one['calls']:,.0f}")
     if one["repeats"] > 1:
@@ -211,9 +213,7 @@ def _sentence(one: Mapping[Any, Any], words: Words, kind: Kind) -> str:
 def _value(one: Mapping[Any, Any], words: Words, kind: Kind) -> str:
     said = quantity(one["middle"], kind.unit)
     if one["of"] > 0:
-        return words(
-            "labs.of", value=said, all=quantity(one["of"], kind.unit), share=f"{one['middle'] / one['of']:.0%}"
-        )
+        return words("labs.of", all=quantity(one["of"], kind.unit), share=f"{one['middle'] / one['of']:.0%}")
     if one["ratio"] > 0:
         said += f" · × {one['ratio']:.{2 if one['ratio'] >= 0.095 else 3 if one['ratio'] >= 0.0095 else 5}f}"
     return said

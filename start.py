@@ -44,7 +44,9 @@ EVERY = 20.0
 """Seconds after which a step that takes long says that it goes on."""
 
 SIDE_BY_SIDE = True
-"""Whether the browser's tests and all others run at the same time, in two processes with a model each."""
+"""Whether tests run in two processes at the same time, each with an app and a model for the browser's tests."""
+SHARE_HERE = 0.55
+"""Which share of the browser tests' files is run beside all others, so that both processes take about as long."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 BROWSER_PLACES = (
@@ -254,17 +256,39 @@ def test(arguments: list[str]) -> int:
         os.environ["OPEN_BOOK_EXAM_BROWSER"] = browser
     checks = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",))
     statuses = [run(PYTHON, "-m", *check) for check in checks]
+    statuses.append(scripts_checked())
     statuses.append(side_by_side() if SIDE_BY_SIDE and not arguments else run(PYTHON, "-m", "pytest", *arguments))
     return next(filter(None, statuses), 0)
 
 
+def scripts_checked() -> int:
+    """The types of the page's scripts, where there is npm; its exit status. What checks them is fetched once."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if not (npm and node):
+        tell("no_npm")
+        return 0
+    checker = ROOT / "tests" / "scripts"
+    version = json.loads((checker / "package.json").read_text("utf-8"))["devDependencies"]["typescript"]
+    place = VENV / f"typescript-{version}"
+    compiler = place / "node_modules" / "typescript" / "bin" / "tsc"
+    if not compiler.is_file():
+        tell("fetching_typescript", version=version)
+        place.mkdir(exist_ok=True)
+        if status := run(npm, "install", "--prefix", place, "--no-audit", "--no-fund", f"typescript@{version}"):
+            tell("no_typescript")
+            return status
+    return run(node, compiler, "-p", checker)
+
+
 def side_by_side() -> int:
-    """The browser's tests here, all others beside them; what those said is shown when both are over."""
-    others = [str(PYTHON), "-m", "pytest", "--ignore=tests/e2e", "-p", "no:cacheprovider"]
+    """The first files of browser tests here, beside them all others: what those said is shown when both are over."""
+    files = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "e2e").glob("test_*.py"))
+    here = files[: round(len(files) * SHARE_HERE)]
+    others = [str(PYTHON), "-m", "pytest", *(f"--ignore={file}" for file in here), "-p", "no:cacheprovider"]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         beside = subprocess.Popen(others, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
         try:
-            status = run(PYTHON, "-m", "pytest", "tests/e2e")
+            status = run(PYTHON, "-m", "pytest", *here)
             status = beside.wait() or status
         finally:
             beside.kill()

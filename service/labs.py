@@ -15,7 +15,7 @@ from fastapi import FastAPI, Response
 from engine.labs import LABS
 from engine.labs.base import Lab
 from engine.labs.jobs import known
-from engine.labs.recorded import recorded
+from engine.labs.recorded import gained_elsewhere, recorded
 from engine.settings import Refusal
 from service.core import Service
 from service.explore import Layer, held
@@ -76,12 +76,8 @@ def add_labs(app: FastAPI, service: Service, measures: Measures) -> None:
 def summary(lab: Lab, results: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """One line of the entry page: `gained` is None while too little was measured to say, `recorded` where no result is
     shipped: `{"model", "machine", "taken", "gained"}`."""
-    shipped = recorded(lab)
     return {
         "name": lab.name, "stage": lab.stage, "measured": len(results),
         "taken": max((one["taken"] for one in results.values()), default=None),
-        "gained": lab.figures(results).get("gained"),
-        "recorded": {
-            **{key: shipped[key] for key in ("model", "machine", "taken")}, "gained": shipped["figures"].get("gained"),
-        } if shipped else None,
+        "gained": lab.figures(results).get("gained"), "recorded": gained_elsewhere(lab),
     }  # fmt: skip

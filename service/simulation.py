@@ -53,7 +53,7 @@ def add_simulation(app: FastAPI, service: Service, measures: Measures) -> None:
         """One crowd served by machines that do both and by machines that read or write."""
         found, asked = await costs(model, shipped), Asked(load, bandwidth, seed, split, mix)
         async with one:
-            return {"source": "simulated", **await asyncio.to_thread(_simulated, found, asked)}
+            return {"source": "simulated", **await asyncio.to_thread(cached, found, asked)}
 
     @app.get(f"/labs/{LAB.name}/loads")
     async def simulate_loads(
@@ -66,4 +66,5 @@ def add_simulation(app: FastAPI, service: Service, measures: Measures) -> None:
             return {"source": "simulated", "loads": await asyncio.to_thread(over_loads, found, asked)}
 
 
-_simulated = lru_cache(64)(simulated)
+cached = lru_cache(64)(simulated)
+"""What a page asks for, its charts ask for as well."""

@@ -135,6 +135,7 @@ def test_the_layers_are_as_the_picture_draws_them() -> None:
     assert drawn("The layers") == set(pairwise(ORDER))
 
 
+@pytest.mark.slow
 def test_the_app_side_never_loads_torch() -> None:
     modules, scripts = [], [*layer_files("app"), *layer_files("pages"), ROOT / "views" / "frame.py"]
     for file in [file for layer in ORDER[:-1] for file in layer_files(layer)]:
@@ -151,6 +152,7 @@ def ours(name: str) -> bool:
     return name.partition(".")[0] in ORDER and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())
 
 
+@pytest.mark.slow
 def test_the_engine_never_loads_the_web() -> None:
     modules = [module_of(file) for file in layer_files("engine") if file.stem != "__main__"]
     assert "engine.process" in modules

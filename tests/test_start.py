@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -104,11 +105,13 @@ def test_a_step_that_takes_long_says_so(fresh: Path, runs: Runs, monkeypatch: py
     def tell(key: str, **values: object) -> None:
         if key == "going_on":
             heard.append(values)
-        if len(heard) == 2:
+        if len(heard) >= 2:
             twice.set()
 
     def install(*command: object, **options: object) -> int:
         (fresh / ".venv" / "library").write_bytes(bytes(3_000_000))
+        heard.clear()  # the next may still tell of a file that was half there
+        twice.clear()
         assert twice.wait(60)
         return 0
 
@@ -135,7 +138,7 @@ def test_the_size_is_said_first(
     heard: list[str] = []
     monkeypatch.setattr(start, "tell", lambda key, gb="", **values: heard.append(f"{key} {gb}".strip()))
     monkeypatch.setattr(start.platform, "system", lambda: system)
-    monkeypatch.setattr(start.shutil, "which", lambda name: gpu)
+    monkeypatch.setattr(shutil, "which", lambda name: gpu)
     monkeypatch.setattr(start.Path, "exists", lambda self: False)
     assert start.announce_download(False, index) == index, "where nobody can answer nobody is asked"
     assert heard == said
@@ -301,10 +304,40 @@ def test_weights_that_are_here_are_not_asked_for(
 def test_all_checks_run_and_the_first_failure_counts(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "find_browser", lambda: "/a/browser")
     monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(start, "scripts_checked", lambda: 5)
     runs.status = {"mypy": 3, "pytest": 4}
     assert start.test(["-k", "luna"]) == 3
     assert [step[2] for step in runs] == ["ruff", "ruff", "mypy", "pytest"] and runs[-1][3:] == ["-k", "luna"]
     assert os.environ["OPEN_BOOK_EXAM_BROWSER"] == "/a/browser"
+    runs.status = {"pytest": 4}
+    assert start.test(["-k", "luna"]) == 5, "the types of the page's scripts count, too"
+
+
+def test_the_scripts_types_are_checked_with_the_pinned_compiler_fetched_once(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "VENV", tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/a/{name}")
+    runs.status = {"install": 6}
+    assert start.scripts_checked() == 6 and len(runs) == 1, "what could not be fetched checks nothing"
+    assert runs[0][-1].startswith("typescript@") and start.sentence("no_typescript") in capsys.readouterr().out
+    runs.clear()
+    runs.status = {"-p": 2}
+    assert start.scripts_checked() == 2 and [step[0] for step in runs] == ["/a/npm", "/a/node"]
+    compiler = Path(runs[-1][1])
+    compiler.parent.mkdir(parents=True)
+    compiler.touch()
+    runs.clear()
+    start.scripts_checked()
+    assert [step[0] for step in runs] == ["/a/node"]
+
+
+def test_without_npm_a_sentence_says_what_is_not_checked(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert start.scripts_checked() == 0 and runs == []
+    assert capsys.readouterr().out.strip() == start.sentence("no_npm")
 
 
 def test_quick_runs_style_and_what_takes_no_seconds(served: None, runs: Runs) -> None:
@@ -330,13 +363,17 @@ def test_side_by_side_everything_is_run_and_shown(
     popen = subprocess.Popen
     monkeypatch.setattr(start, "SIDE_BY_SIDE", True)
     monkeypatch.setattr(start, "find_browser", lambda: "/a/browser")
+    monkeypatch.setattr(start, "scripts_checked", lambda: 0)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.setattr(
         subprocess, "Popen", lambda command, **how: popen([sys.executable, "-c", program, *command[3:]], **how)
     )
-    runs.status = {"tests/e2e": browser}
+    runs.status = {"tests/e2e/test_compare.py": browser}
     assert start.test([]) == status
-    assert runs[-1][3:] == ["tests/e2e"] and "--ignore=tests/e2e" in capsys.readouterr().out
+    here, said = runs[-1][3:], capsys.readouterr().out
+    assert 5 < len(here) < len(list((ROOT / "tests" / "e2e").glob("test_*.py")))
+    assert all(f"'--ignore={file}'" in said and (ROOT / file).is_file() for file in here)
+    assert said.count("--ignore") == len(here), "each test is in one of the two"
     start.test(["-k", "luna"])
     assert runs[-1][3:] == ["-k", "luna"], "who asks for some gets those"
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from engine.labs import LABS
 from engine.labs.base import Stage
+from engine.labs.recorded import gained_elsewhere
 from views import site, station
 from views.words import area
 
@@ -28,10 +30,15 @@ REMEDIES: dict[str, Stage] = {
 """All that the entry page tells of, in its order, with the stage each acts on; their labs know it better."""
 
 
-def remedies() -> list[dict[str, str]]:
-    """The entry page's rows: `path` is empty while a remedy has no page."""
+@cache
+def remedies() -> list[dict[str, Any]]:
+    """The entry page's rows: `path` is empty while a remedy has no page; `recorded` is what was recorded of it, as in
+    `GET /api/labs`, so that the table is whole before anything is asked."""
     paths = {entry.name: site.path(entry.name) for entry in site.ENTRIES}
     return [
-        {"name": name, "stage": LABS[name].stage if name in LABS else stage, "path": paths.get(name, "")}
+        {
+            "name": name, "stage": LABS[name].stage if name in LABS else stage, "path": paths.get(name, ""),
+            "recorded": gained_elsewhere(LABS[name]) if name in LABS else None,
+        }
         for name, stage in REMEDIES.items()
-    ]
+    ]  # fmt: skip

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * Where events come from. The scene needs an object with
  *
@@ -9,18 +10,35 @@
  *
  * This one speaks to the service; an offline page passes its own.
  */
+/**
+ * @import {TraceEvent} from './trace/events.js'
+ *
+ * @typedef {{code: string, values: Record<string, string | number>, message: string}} Refusal what the service says no with
+ * @typedef {'live' | 'lost' | 'refused'} Connection
+ * @typedef {{weights: Float32Array, provenance: string}} Attention
+ *
+ * @typedef {object} Source
+ * @property {(from: number, onEvents: (events: TraceEvent[]) => void, onEnd: () => void, onState?: (state: Connection) => void) => () => void} events
+ * @property {(look: {layer: number, head: number | null, row: number}) => Promise<Attention>} attention
+ * @property {() => Promise<unknown>} summary
+ */
+
 const UNKNOWN = 4404
 const FORBIDDEN = 4403
 
+/** @implements {Source} */
 export class ServiceSource {
+  /** @param {string} base @param {string} run */
   constructor(base, run) {
     this.api = `${base}/api/runs/${encodeURIComponent(run)}`
   }
 
+  /** @type {Source['events']} */
   events(from, onEvents, onEnd, onState = () => {}) {
     let next = from
-    let socket = null
-    let timer = null
+    /** @type {WebSocket} */
+    let socket
+    let timer = 0
     let pause = 250
     let over = false
     const connect = () => {
@@ -28,10 +46,9 @@ export class ServiceSource {
       socket.onmessage = ({ data }) => {
         pause = 250
         onState('live')
-        const events = data
-          .split('\n')
-          .filter(Boolean)
-          .map((line) => JSON.parse(line))
+        const lines = /** @type {string} */ (data).split('\n').filter(Boolean)
+        /** @type {TraceEvent[]} */
+        const events = lines.map((line) => JSON.parse(line))
         next += events.length
         over ||= events.some((event) => event.type === 'finished')
         onEvents(events)
@@ -53,9 +70,10 @@ export class ServiceSource {
     }
   }
 
+  /** @type {Source['attention']} */
   async attention({ layer, head, row }) {
-    const query = new URLSearchParams({ layer, row })
-    if (head !== null) query.set('head', head)
+    const query = new URLSearchParams({ layer: String(layer), row: String(row) })
+    if (head !== null) query.set('head', String(head))
     const reply = await fetch(`${this.api}/attention?${query}`)
     if (!reply.ok) throw new Error(`attention ${reply.status}`)
     const view = new DataView(await reply.arrayBuffer())
@@ -69,7 +87,16 @@ export class ServiceSource {
   }
 }
 
-/** A request to the service: the reply's JSON. Throws the service's own `{code, values, message}` when it says no. */
+/**
+ * A request to the service: the reply's JSON, of the shape that docs/api.md tells. Throws a `Refusal` when it says no.
+ *
+ * @template T
+ * @param {string} base
+ * @param {string} path
+ * @param {string} lang
+ * @param {object} [body]
+ * @returns {Promise<T>}
+ */
 export async function ask(base, path, lang, body) {
   let reply
   try {

@@ -99,6 +99,13 @@ def _exams(costs: Costs, asked: Asked) -> dict[str, Exam]:
     return {name: Exam(costs, asked.setup(name), people) for name in ARRANGEMENTS}
 
 
+@lru_cache(64)
+def crowd(costs: Costs, asked: Asked) -> dict[str, tuple[tuple[float, float | None, float | None], ...]]:
+    """By arrangement, of each person in the order they came: TTFT, TPOT and longest pause in seconds; see `Person`."""
+    exams = _exams(costs, asked)
+    return {name: tuple((one.ttft, one.tpot, one.pause) for one in exam.people) for name, exam in exams.items()}
+
+
 def _summary(exam: Exam) -> dict[str, Any]:
     """`percentiles`, and `{"words": per second, "served": people per second, "waiting": people who wait for being read
     on average, "read", "write": share of all machines' time, "link": share of the link's time, "outside", "steps":

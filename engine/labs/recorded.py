@@ -34,6 +34,14 @@ def recorded(lab: Lab) -> dict[str, Any] | None:
     return {"name": lab.name, "stage": lab.stage, **told, "figures": lab.figures(kept["results"]), "runs": runs}
 
 
+def gained_elsewhere(lab: Lab) -> dict[str, Any] | None:
+    """What a table says of a recording: `{"model", "machine", "taken", "gained"}`, or None where there is none."""
+    shipped = recorded(lab)
+    if shipped is None:
+        return None
+    return {**{key: shipped[key] for key in ("model", "machine", "taken")}, "gained": shipped["figures"].get("gained")}
+
+
 def record(lab: Lab, report: dict[str, Any]) -> Path:
     """Write the report of `engine.commands.lab` as the lab's recording: its file."""
     kept = {key: report[key] for key in ("lab", "model", "machine", "taken", "plan", "results")}

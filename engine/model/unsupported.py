@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from transformers import AutoModelForMaskedLM
+
 from engine.settings import Refusal
 
 RECURRENT = ("mamba", "linear_attention", "recurrent", "conv", "rwkv", "mlstm", "slstm")
@@ -57,7 +59,8 @@ def _of_config(config: Any) -> str:
 
 def both_ways(config: Any) -> bool:
     """Whether tokens also look at what comes after them: such a model fills gaps, it does not go on with a text."""
-    return getattr(config, "is_decoder", None) is False or bool(getattr(config, "use_bidirectional_attention", False))
+    fills_gaps = type(config) in AutoModelForMaskedLM._model_mapping and not getattr(config, "is_decoder", False)
+    return fills_gaps or bool(getattr(config, "use_bidirectional_attention", False))
 
 
 def check_kind(name: str, config: Any, writes: bool) -> None:

@@ -112,14 +112,14 @@ class Run:
     def place(self) -> schedule.Place:
         return schedule.Place(self.settings.batching, self.begun, bool(self.chosen))
 
-    def begin(self, emit: Emit) -> None:
-        """It is let in."""
-        self.begun = True
+    def open(self, emit: Emit) -> None:
+        """Its paper is read from now on."""
         if self.opening is not None:
             emit(self, self.started(self.opening))
+            self.opening = None
 
     def wait(self, ahead: int, emit: Emit) -> None:
-        """It is not its turn yet; `ahead` runs are before it."""
+        """Its paper is not read yet; `ahead` runs are before it."""
         if self.opening is not None and ahead != self._ahead:
             self._ahead = ahead
             emit(self, Queued(self.at, ahead))

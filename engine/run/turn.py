@@ -59,11 +59,22 @@ def _schedule(runs: Sequence[Run], emit: Emit) -> tuple[Run | None, list[Run]]:
             finish(run, reason, emit)
     going = [run for run in runs if not run.finished]
     turn = schedule.turn([run.place for run in going])
+    _let_in(going, turn, emit)
+    return None if turn.reads is None else going[turn.reads], [going[number] for number in turn.writes]
+
+
+def _let_in(going: Sequence[Run], turn: schedule.Turn, emit: Emit) -> None:
+    """Those whose turn it is begin. One paper is read at a time: whoever waits, to be let in or for the papers of those
+    before it, is told how many are before it; it has started when its own is read."""
     for number in turn.begins:
-        going[number].begin(emit)
+        going[number].begun = True
     for number in turn.waits:
         going[number].wait(number, emit)
-    return None if turn.reads is None else going[turn.reads], [going[number] for number in turn.writes]
+    for ahead, run in enumerate(run for run in going if run.begun and not run.chosen):
+        if ahead:
+            run.wait(ahead, emit)
+        else:
+            run.open(emit)
 
 
 def _work(

@@ -15,13 +15,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from engine import weights
 from engine.settings import Refusal
@@ -39,6 +40,10 @@ PLACES = (
 )
 QUIET = ("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync",
          "--disable-component-update")  # fmt: skip
+LONG = 60_000
+"""Milliseconds that a page may take for anything on a busy machine; Playwright's own five seconds are too few there."""
+expect.set_options(timeout=LONG)
+STORAGE = "cookies,local_storage,session_storage,indexeddb,service_workers"
 PATIENCE = 240.0
 """Seconds the model may take to be ready on a slow machine. Only a failure waits so long."""
 
@@ -176,20 +181,51 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+class People:
+    """Browser contexts, used again by the next test: what they have loaded once they need not load and compile again.
+
+    Cookies and storage are emptied before, so whoever opens a page is new; two visits of one test are two people.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._known: dict[str, list[BrowserContext]] = {}
+
+    def page(self, number: int, address: str, **options: Any) -> Page:
+        """An empty page of the `number`th such person."""
+        alike = self._known.setdefault(json.dumps(options, sort_keys=True), [])
+        if number == len(alike):
+            alike.append(self._browser.new_context(**options))
+            alike[number].set_default_timeout(LONG)
+        page = alike[number].new_page()
+        origin = {"origin": "/".join(address.split("/")[:3]), "storageTypes": STORAGE}
+        storage = alike[number].new_cdp_session(page)
+        storage.send("Storage.clearDataForOrigin", origin)
+        storage.detach()
+        return page
+
+
+@pytest.fixture(scope="session")
+def people(browser: Browser) -> People:
+    return People(browser)
+
+
 @pytest.fixture
-def visit(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Callable[..., Page]]:
+def visit(app: App, people: People, request: pytest.FixtureRequest) -> Iterator[Callable[..., Page]]:
     """`visit(address, width=1280, height=720, locale="en-US")` opens a page as a new person would.
 
     At the end no page may have logged an error, thrown one, or asked another host for anything.
     """
     complaints: list[str] = []
-    contexts = []
     witness = witness_of(request.node)
+    opened: Counter[str] = Counter()
 
     def visit(address: str, width: int = 1280, height: int = 720, **options: Any) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, **{"locale": "en-US", **options})
-        contexts.append(context)
-        page = context.new_page()
+        options = {"locale": "en-US", **options}
+        origin = address if address.startswith("http") else app.address
+        page = people.page(opened[repr(options)], origin, **options)
+        opened[repr(options)] += 1
+        page.set_viewport_size({"width": width, "height": height})
         witness.watch(page)
         page.on("pageerror", lambda error: complaints.append(f"{error}"))
         page.on("console", lambda told: complaints.append(told.text) if told.type == "error" and ours(told) else None)
@@ -200,8 +236,8 @@ def visit(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Callable
 
     yield visit
     left = witness.leave(request.node.nodeid) if complaints else None
-    for context in contexts:
-        context.close()
+    for page, _ in witness.pages:
+        page.close()
     assert not complaints, f"{complaints}; pages as they were: {left}"
 
 

@@ -103,6 +103,14 @@ class Room:
 
     def ask(self, prompt: str | None = None, example: str | None = None, wait: bool = True, **options: object) -> None:
         """Fill in the paper and press start. With `wait`, until the exam is over. Every frame from now on is kept."""
+        before = self.fill_in(prompt, example, **options)
+        self.hand_in()
+        self.until(f"m.run !== {json.dumps(before)}")
+        if wait:
+            self.until("m.reason")
+
+    def fill_in(self, prompt: str | None = None, example: str | None = None, **options: object) -> str:
+        """All that is done before start is pressed; the run that is on the desk until then."""
         before = self.moment.run
         if self.page.locator("form.compose").is_hidden():
             self.button("new").click()
@@ -115,11 +123,12 @@ class Room:
             for name, value in options.items():
                 field = self.page.locator(f"form.compose [name={name}]")
                 _ = field.select_option(str(value)) if name in ("mode", "model") else field.fill(str(value))
+        return before
+
+    def hand_in(self) -> None:
+        """Press start."""
         self._moment.evaluate(_WATCH)
         self.page.locator("form.compose button[type=submit]").click()
-        self.until(f"m.run !== {json.dumps(before)}")
-        if wait:
-            self.until("m.reason")
 
     def seen(self) -> list[Moment]:
         """Every frame's moment since start was pressed."""

@@ -153,21 +153,26 @@ def data(page: Page, selector: str) -> dict[str, str]:
     return found
 
 
-def figure(page: Page, name: str) -> dict[str, dict[str, Any]]:
-    """What Plotly holds of a chart once it is drawn: its traces by what they mean (`meta`)."""
-    until(page, f"[data-figure={name}]", "d.shows === 'drawn'")
-    return traces(page.locator(f"[data-figure={name}] .drawing").evaluate("(e) => e.data"))
+def figure(page: Page, name: str, scope: str = "") -> dict[str, dict[str, Any]]:
+    """What Plotly holds of a chart once it is drawn: its traces by what they mean (`meta`). `scope`: where to look."""
+    until(page, f"{scope} [data-figure={name}]", "d.shows === 'drawn'")
+    return traces(page.locator(f"{scope} [data-figure={name}] .drawing").first.evaluate("(e) => e.data"))
 
 
 def traces(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {str(trace["meta"]): trace for trace in found}
 
 
+def redrawn(page: Page) -> None:
+    """Wait until what was asked for is drawn: a page draws in the next frame, so two frames later it has."""
+    page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+
 def resize(page: Page, width: int, height: int) -> None:
     """Another window, once the page is drawn in it."""
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_function(f"() => innerWidth === {width}")
-    page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    redrawn(page)
 
 
 def fits_a_phone(page: Page, inside: str = ".station") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -12,9 +13,9 @@ from playwright.sync_api import Page, expect
 
 from engine.trace import Trace, summary
 from engine.trace import file as tracefile
-from engine.words import say
+from engine.words import area_words, say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, at, begin, data, over, until
+from tests.e2e.stations import LONG, at, begin, data, over, redrawn, until
 
 Visit = Callable[..., Page]
 RECORDINGS = Path(__file__).parents[2] / "assets" / "recordings"
@@ -93,25 +94,24 @@ def test_the_numbers_are_the_two_traces_own(app: App, visit: Visit, beside: str,
 def test_both_scenes_are_drawn_and_in_step(app: App, visit: Visit) -> None:
     ends = [recorded(name).events[-1].at for name in ("open-book", "long-paper")]
     page = compare(visit, app, "open-book", "long-paper", "&at=0.25")
-    page.wait_for_function("() => true")
     for key, expected in (("End", max(ends)), ("Home", 0.0)):
         page.keyboard.press(key)
-        page.wait_for_timeout(200)
+        redrawn(page)
         assert float(data(page, "[data-clock]")["at"]) == pytest.approx(expected)
     assert inked(page)[0][0] == inked(page)[1][0] == 0, "nothing has been written before the start"
     for _ in range(4):
         page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(200)
+    redrawn(page)
     at = float(data(page, "[data-clock]")["at"])
     assert at > 0 and [float(one["at"]) for one in moments(page)] == [at, at]
     page.keyboard.press(" ")
     until(page, "[data-clock]", "Number(d.at) > 1")
     page.keyboard.press(" ")
-    page.wait_for_timeout(200)
+    redrawn(page)
     at = float(data(page, "[data-clock]")["at"])
     assert [float(one["at"]) for one in moments(page)] == [min(at, end) for end in ends]
     page.keyboard.press("End")
-    page.wait_for_timeout(200)
+    redrawn(page)
     assert [float(one["at"]) for one in moments(page)] == ends
     assert [one["text"] for one in moments(page)] == [
         recorded(name).output_text for name in ("open-book", "long-paper")
@@ -120,13 +120,30 @@ def test_both_scenes_are_drawn_and_in_step(app: App, visit: Visit) -> None:
     assert min(notes) > 1000 and min(times) > 1000, "a canvas is blank"
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_no_line_below_a_headline_is_cut(app: App, visit: Visit, lang: str) -> None:
+    """Every sentence the scene may say there, with numbers of four digits in its gaps."""
+    page = compare(visit, app, "open-book", "closed-book", f"&at=0&lang={lang}")
+    below = re.compile(r"head\.\w+_(sub|look|rest|together)")
+    lines = [re.sub(r"\{\w+\}", "1,234 ms" if name.startswith("head.end") else "1,234", text)
+             for name, text in area_words("scene", lang).items() if below.fullmatch(name)]  # fmt: skip
+    assert len(lines) > 20
+    cut = """(line, texts) => texts.filter((text) => {
+      line.textContent = text
+      return line.scrollHeight > line.clientHeight + 2 || line.scrollWidth > line.clientWidth
+    })"""
+    line = page.locator(".say p").first
+    assert line.evaluate(cut, lines) == []
+    assert line.evaluate(cut, ["a word " * 60]), "what is too long is seen"
+
+
 def test_either_timeline_moves_both(app: App, visit: Visit) -> None:
     page = compare(visit, app, "open-book", "closed-book", "&at=0")
     line = page.locator(".time").nth(1)
     box = line.bounding_box()
     assert box
     line.click(position={"x": box["width"] / 2, "y": 40})
-    page.wait_for_timeout(200)
+    redrawn(page)
     end = max(recorded(name).events[-1].at for name in ("open-book", "closed-book"))
     assert float(data(page, "[data-clock]")["at"]) == pytest.approx(end / 2, rel=0.02)
     assert moments(page)[0]["at"] == moments(page)[1]["at"] == data(page, "[data-clock]")["at"]

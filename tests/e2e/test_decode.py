@@ -94,7 +94,7 @@ def test_playing_goes_from_word_to_word_and_pauses(app: App, visit: Visit) -> No
     page = at(visit, app, sit(app, **CAT))
     page.locator("[data-choose=slower]").select_option(value="1")
     page.locator("[data-do=play]").click()
-    until(page, TURN, "d.word === '3'")
+    until(page, TURN, "Number(d.word) >= 3")
     page.locator("[data-do=play]").click()
     stood = data(page, TURN)
     page.wait_for_timeout(700)

@@ -143,5 +143,5 @@ def test_what_is_drawn_at_a_moment_is_what_the_simulation_did(app: App, visit: V
     before = float(data(page, "[data-stage]")["at"])
     page.locator("[data-stage] [data-do=scrub]").fill("100")
     page.locator("[data-stage] [data-do=play]").click()
-    until(page, "[data-stage]", f"Number(d.at) > {before / 8}")
     expect(page.locator("[data-stage] [data-do=play]")).to_have_text(say("disaggregation.stage.pause", "en"))
+    until(page, "[data-stage]", f"Number(d.at) > {before / 8}")

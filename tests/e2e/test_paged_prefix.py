@@ -61,8 +61,8 @@ def test_the_pool_is_drawn_as_the_engine_had_it(app: App, visit: Visit, lang: st
     page.locator("[data-do=back]").click()
     until(page, "[data-pool]", f"d.step === '{shared - 1}'")
     page.locator("[data-do=play]").click()
-    until(page, "[data-pool]", f"Number(d.step) > {shared - 1}")
     expect(page.locator("[data-do=play]")).to_have_text(say("paged.pool.pause", lang))
+    until(page, "[data-pool]", f"Number(d.step) > {shared - 1}")
     fits_a_phone(page)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from collections.abc import Callable
 
@@ -15,7 +16,7 @@ from engine.labs import LABS
 from engine.labs.tiles import naive, tiles
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, PATIENT, at, data, figure, fits_a_phone, measured, sit, until
+from tests.e2e.stations import GEMMA, LONG, PATIENT, at, data, figure, fits_a_phone, measured, sit, until
 
 Visit = Callable[..., Page]
 PAPER = {"prompt": "Anna's cat is called Luna. What is the name of Anna's cat?", "max_new_tokens": 8}
@@ -111,6 +112,20 @@ def test_the_kernels_figures_are_the_apis(app: App, visit: Visit, lang: str) -> 
     page.locator("[data-do=again]").click()
     page.wait_for_url(lambda url: "run=" in url and "run=open-book" not in url, timeout=LONG)
     until(page, "[data-tiles]", "d.step")
+
+
+def test_the_sizes_of_shared_notes_are_those_of_the_model_that_is_told_of(app: App, visit: Visit) -> None:
+    """The run on show is another model's, mostly not on this machine: every formula's factors make its product."""
+    page = at(visit, app, "groups", "run=chinese&lang=en")
+    until(page, "[data-lab]", "d.of > 0")
+    page.wait_for_selector("[data-formula=own]", timeout=LONG)
+    for name in ("ordinary", "own", "multi"):
+        line = page.locator(f"[data-formula={name}]")
+        layers, kept, size, width = (int(n) for n in re.findall(r"× ([\d,]+) ", line.inner_text()))
+        assert 2 * layers * kept * size * width == int(line.get_attribute("data-value") or 0)
+    if not (app.home / "models" / GEMMA).exists():
+        own = page.locator("[data-way=own]").inner_text()
+        assert app.ask("/api/labs/groups")["model"] in own and say("groups.ways.name.grouped", "en") in own
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -3,23 +3,47 @@ the runs that sit at the same time open in the exam room, and who waits for a tu
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page, Route, expect
 
 from engine.labs import LABS
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, until
+from tests.e2e.stations import LONG, figure, until
 from tests.e2e.test_remedies import PATIENT, Visit, at, data, measured
 
 
-def lanes(page: Page, scope: str = "") -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = page.locator(f"{scope} [data-who]").evaluate_all(
-        "(all) => Object.fromEntries(all.map((e) => [e.dataset.who, {...e.dataset}]))"
-    )
+def lanes(drawn: dict[str, Any], kind: str) -> dict[str, list[tuple[float, float]]]:
+    """Start and stop of what is drawn of a kind, by lane."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    trace = drawn.get(kind, {"customdata": []})
+    for number, (lane, _) in enumerate(trace["customdata"]):
+        start = trace["x"][number] if kind == "word" else trace["base"][number]
+        found.setdefault(lane, []).append((start, start if kind == "word" else start + trace["x"][number]))
     return found
+
+
+def states(page: Page) -> dict[str, str]:
+    told: dict[str, str] = json.loads(data(page, "[data-desk]")["states"])
+    return told
+
+
+def shown(page: Page, name: str, told: Callable[[dict[str, Any]], Any], value: Any, scope: str = "") -> dict[str, Any]:
+    """A chart once it tells what it must: it is asked for anew with every choice."""
+    end = time.monotonic() + LONG / 1000
+    while told(drawn := figure(page, name, scope)) != value:
+        assert time.monotonic() < end, f"{name} never showed it"
+        page.wait_for_timeout(50)
+    return drawn
+
+
+def words_of(drawn: dict[str, Any], lane: str = "A") -> list[float]:
+    return [at for at, _ in lanes(drawn, "word").get(lane, [])]
 
 
 def moved(page: Page, share: float) -> None:
@@ -46,22 +70,31 @@ def test_every_chunk_size_is_drawn_as_it_was_run(app: App, visit: Visit) -> None
         assert [float(told[name]) for name in ("chunk", "stall", "ttft", "passes")] == [
             point["chunk"], point["stall"]["middle"], point["ttft"]["middle"], point["passes"],
         ]  # fmt: skip
-        both = lanes(page, "[data-part=idea]")
-        assert int(both["A"]["words"]) == len(sitting["words"]) and float(both["B"]["arrived"]) == sitting["arrived"]
-        assert page.locator("[data-part=idea] [data-who=B] .reads").count() == len(sitting["chunks"])
-        for figure in ("stall", "ttft"):
-            bar = data(page, f"[data-bar='{figure}-1024-{point['chunk']}']")
-            assert float(bar["value"]) == point[figure]["middle"]
+        drawn = shown(page, "chunked-desk", words_of, sitting["words"])
+        assert [at for at, _ in lanes(drawn, "word")["B"]] == sitting["late"]
+        assert [start for start, _ in lanes(drawn, "read")["B"]] == [chunk[0] for chunk in sitting["chunks"]]
+        (pause,) = lanes(drawn, "rest")["A"]
+        assert pause[1] - pause[0] == pytest.approx(sitting["stall"])
+        ring = (point["ttft"]["middle"], point["stall"]["middle"])
+        trade = shown(page, "chunked-trade", lambda one: (one["now"]["x"][0], one["now"]["y"][0]), ring)
+        assert list(zip(trade["sizes"]["x"], trade["sizes"]["y"], strict=True)) == [
+            (one["ttft"]["middle"], one["stall"]["middle"]) for one in length["points"]
+        ]
+    for name in ("stall", "ttft"):
+        bars = figure(page, f"chunked-{name}")["1024"]
+        assert dict(zip(bars["customdata"], bars["y"], strict=True)) == {
+            str(point["chunk"]): point[name]["middle"] for point in length["points"]
+        }
     end = float(data(page, "[data-desk]")["end"])
     for share in (0.0, 0.5, 1.0):
         moved(page, share)
-        shown, now = lanes(page, "[data-part=idea]"), float(data(page, "[data-desk]")["at"])
+        now = float(data(page, "[data-desk]")["at"])
         assert now == pytest.approx(share * end, rel=1e-6)
-        assert (shown["B"]["state"] == "away") == (now < sitting["arrived"])
+        assert (states(page)["B"] == "away") == (now < sitting["arrived"])
     moved(page, 0)
     page.locator("[data-do=play]").first.click()
+    expect(page.locator("[data-do=play]").first).to_have_text(say("chunked.desk.pause", "zh"))
     until(page, "[data-desk]", "d.at > 0.2")
-    assert page.locator("[data-do=play]").first.inner_text() == say("chunked.desk.pause", "zh")
     answers = data(page, "[data-answers]")
     assert answers["same"] == answers["of"] == str(figures["answers"]["of"]) != "0"
 
@@ -75,11 +108,12 @@ def test_eight_people_are_drawn_as_they_were_served(app: App, visit: Visit) -> N
         page.locator(f"[data-do=way-{one['way']}] + span").click()
         until(page, "[data-way]", f"d.way === '{one['way']}'")
         assert float(data(page, "[data-way]")["rate"]) == one["rate"]
-        assert float(data(page, f"[data-bar=rate-{one['way']}]")["value"]) == one["rate"]
-        shown = lanes(page, "[data-part=idea]")
+        bars = figure(page, "batching-ways")
+        assert bars[f"rate-{one['way']}"]["y"] == [one["rate"]]
+        drawn = shown(page, "batching-desk", lambda told: words_of(told, "H"), one["members"][-1]["words"])
         for member in one["members"]:
-            drawn = shown[member["name"]]
-            assert float(drawn["arrived"]) == member["arrived"] and int(drawn["words"]) == len(member["words"])
+            assert [at for at, _ in lanes(drawn, "word")[member["name"]]] == member["words"]
+            assert lanes(drawn, "wait").get(member["name"], [(member["arrived"], 0)])[0][0] == member["arrived"]
             cell = page.locator(f"[data-cell={one['way']}-{member['name']}-ttft]").get_attribute("data-value")
             assert float(cell or "nan") == member["ttft"]
         moved(page, 0)
@@ -87,6 +121,7 @@ def test_eight_people_are_drawn_as_they_were_served(app: App, visit: Visit) -> N
         assert float(data(page, "[data-desk]")["at"]) == pytest.approx(one["turns"][0]["stop"])
     last = figures["batches"][-1]
     batch = data(page, "[data-batch]")
+    assert figure(page, "batching-rate")["steps"]["y"] == [each["rate"] for each in figures["batches"]]
     assert (float(batch["rate"]), float(batch["tpot"])) == (last["rate"], last["tpot"]["middle"])
     answers = data(page, "[data-answers]")
     assert answers["same"] == answers["of"] == "8"
@@ -113,10 +148,12 @@ def test_runs_that_sit_at_the_same_time_are_drawn_and_open_in_the_exam_room(
     if lab == "chunked":
         passes = {name: [one for one in told if one["type"] == "prefilled"] for name, told in lines.items()}
         assert len(passes["whole_b"]) == 1 and {one["stop"] - one["start"] for one in passes["chunked_b"][:-1]} == {64}
-        b = lanes(page, "[data-live=chunked]")["B"]
-        assert page.locator("[data-live=chunked] [data-who=B] .reads").count() == len(passes["chunked_b"])
-        a = lanes(page, "[data-live=whole]")["A"]
-        assert float(b["arrived"]) > 0 and float(a["arrived"]) == 0
+        b = say("chunked.people.B", lang)
+        drawn = shown(
+            page, "together", lambda one: len(lanes(one, "read").get(b, [])), len(passes["chunked_b"]),
+            "[data-live=chunked]",
+        )  # fmt: skip
+        assert lanes(drawn, "wait")[b][0][0] > 0
         run = data(page, "[data-sat=chunked_b]")["run"]
     else:
         waits = [one for one in lines["alone_3"] if one["type"] == "queued" and one["ahead"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 
@@ -11,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, begin, fits_a_phone, sit, until
+from tests.e2e.stations import LONG, begin, figure, fits_a_phone, sit, until
 from tests.e2e.stations import at as station
 
 Visit = Callable[..., Page]
@@ -28,8 +27,13 @@ def cell(page: Page, name: str) -> float:
 
 def points(page: Page) -> dict[str, tuple[float, float]]:
     """Every point of the roofline: its name, and its place."""
-    found = page.locator("[data-point]").evaluate_all("(all) => all.map((e) => ({...e.dataset}))")
-    return {one["point"]: (float(one["x"]), float(one["y"])) for one in found}
+    found = figure(page, "roofline")
+    batches = found.pop("batch", {"x": [], "y": [], "customdata": []})
+    stand = {name: (found[name]["x"][0], found[name]["y"][0]) for name in ("prefill", "decode") if name in found}
+    return stand | {
+        f"batch-{batch:.0f}": (x, y)
+        for batch, x, y in zip(batches["customdata"], batches["x"], batches["y"], strict=True)
+    }
 
 
 def measured(page: Page, name: str) -> None:
@@ -41,7 +45,7 @@ def measured(page: Page, name: str) -> None:
 def test_the_table_is_filled_from_the_runs_own_trace(app: App, visit: Visit, lang: str) -> None:
     run = sit(app, **PAPER)
     page = at(visit, app, run, f"&lang={lang}")
-    until(page, "[data-state]", "d.state === 'finished'")
+    until(page, ".state[data-state]", "d.state === 'finished'")
     lines, costs = app.lines(run), app.ask(f"/api/runs/{run}/costs")
     read = [event for event in lines if event["type"] == "prefilled"]
     steps = sorted((event for event in lines if event["type"] == "decoded"), key=lambda event: event["seconds"])
@@ -66,19 +70,23 @@ def test_the_machine_is_measured_and_the_points_stand_under_its_roof(app: App, v
     results = told["results"]
     rates = {kind: max(one["rate"] for name, one in results.items() if name.startswith("peak/") and one["kind"] == kind)
              for kind in ("compute", "bandwidth")}  # fmt: skip
-    roof = page.locator(".roof").evaluate("(e) => ({...e.dataset})")
-    assert {kind: float(roof[kind]) for kind in rates} == pytest.approx(rates)
+    roof = figure(page, "roofline")["roof"]
+    assert roof["y"][0] / roof["x"][0] == pytest.approx(rates["bandwidth"]), "the slope"
+    assert roof["y"][1:] == pytest.approx([rates["compute"]] * 2), "the flat top"
     stand = points(page)
     assert set(stand) == {"prefill", "decode", *(f"batch-{batch}" for batch in told["batches"])}
     for batch in told["batches"]:
         cost, kept = costs["batches"][str(batch)], results[f"batch/{costs['prompt']}/{batch}"]
         assert stand[f"batch-{batch}"] == pytest.approx((cost["intensity"], cost["total"] / kept["best"]))
     assert stand["prefill"] == pytest.approx((costs["prefill"]["intensity"], cell(page, "rate.prefill")))
+    parts = figure(page, "parts")
     for part, seconds in results[f"parts/{costs['prompt']}/decode"]["parts"].items():
-        drawn = page.locator(f"[data-stage=decode][data-kind=seconds] [data-part={part}]").get_attribute("data-value")
-        assert float(drawn or 0) == pytest.approx(seconds)
-    shapes = page.locator("[data-drawn] :is(circle, path, line, text)")
-    assert shapes.count() > 30, "the chart is drawn"
+        values = {(stage, kind): value for stage, kind, value in parts[part]["customdata"]}
+        assert values["decode", "seconds"] == pytest.approx(seconds)
+    words = figure(page, "batches")["words"]
+    assert words["x"] == told["batches"]
+    assert words["y"] == [pytest.approx(n / results[f"batch/{costs['prompt']}/{n}"]["best"]) for n in words["x"]]
+    assert page.locator("[data-figure=roofline] .drawing svg path.point").count() >= len(stand), "the chart is drawn"
     reloaded = at(visit, app, run)
     assert points(reloaded) == stand, "what was measured is kept"
     fits_a_phone(reloaded)
@@ -90,12 +98,21 @@ def test_the_points_are_read_by_keyboard_and_pointer_and_the_slider_walks_prefil
     if not app.ask("/api/measures")["results"]:
         measured(page, "peaks")
     stand = points(page)
-    for name in ("decode", "prefill"):
-        page.locator(f"[data-point={name}]").focus()
+    page.locator("[data-figure=roofline] .drawing").focus()
+    heard = {}
+    for _ in range(len(stand) + 1):
+        page.keyboard.press("ArrowRight")
         told = page.locator("[data-roofline]").evaluate("(e) => ({...e.dataset})")
-        assert (told["name"], float(told["x"]), float(told["y"])) == (name, *stand[name])
-    page.locator("[data-point=decode] circle:not(.reach)").hover()
-    until(page, "[data-roofline]", "d.name === 'decode'")
+        heard[told["name"]] = (float(told["x"]), float(told["y"]))
+        assert page.locator("[data-figure=roofline] [aria-live]").inner_text()
+    assert {name: heard[name] for name in stand} == stand
+    page.keyboard.press("Home")
+    place = page.locator("[data-figure=roofline] path.point").nth(len(stand) - 1)  # batches, decode, prefill
+    end = time.monotonic() + LONG / 1000
+    while page.locator("[data-roofline]").get_attribute("data-name") != "prefill":
+        assert time.monotonic() < end, "the pointer is not heard"
+        page.mouse.move(5, 5)
+        place.hover(force=True)
     curve = app.ask(f"/api/runs/{run}/costs")["curve"]
     slider = page.locator("[data-do=length]")
     seen = []
@@ -125,8 +142,9 @@ def test_the_race_is_run_twice_and_says_the_same_words(app: App, visit: Visit, l
         assert lines[[event["type"] for event in lines].index("started")]["settings"]["notes"] is (side == "notes")
         costs = app.ask(f"/api/runs/{lane['run']}/costs")["race"][side]
         assert float(lane["flops"]) == sum(costs[: len(chose)])
-        drawn = page.locator(f"[data-chart=race-seconds] [data-series={side}]").get_attribute("data-points")
-        assert json.loads(drawn or "[]") == [[number + 1, event["at"]] for number, event in enumerate(chose)]
+        until(page, "[data-figure=race-seconds]", f"d.points === '{2 * len(chose)}'")
+        drawn = figure(page, "race-seconds")[side]
+        assert (drawn["x"], drawn["y"]) == (list(range(1, len(chose) + 1)), [event["at"] for event in chose])
     read = [event["read"] for event in app.lines(lanes["none"]["run"]) if event["type"] == "decoded"]
     assert read == sorted(read) and read[0] > 1
     page.locator("[data-do=race-replay]").click()
@@ -134,9 +152,9 @@ def test_the_race_is_run_twice_and_says_the_same_words(app: App, visit: Visit, l
 
 
 def test_the_race_can_be_stopped(app: App, visit: Visit) -> None:
-    page = at(visit, app, sit(app, prompt="Tell me a long story about a lighthouse.", max_new_tokens=8))
+    page = at(visit, app, sit(app, prompt="Tell me a long story about a lighthouse.", max_new_tokens=48))
     page.locator("[data-do=race]").click()
-    page.wait_for_selector("[data-lane=none][data-words='2'], [data-lane=none][data-words='3']", timeout=LONG)
+    until(page, "[data-lane=none]", "Number(d.words) >= 2")
     page.locator("[data-do=race-stop]").click()
     page.wait_for_selector("[data-race=stopped]", timeout=LONG)
     run = page.locator("[data-lane=none]").get_attribute("data-run")
@@ -157,15 +175,15 @@ def test_a_measurement_can_be_stopped_and_what_was_measured_stays(app: App, visi
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_recording_does_not_stand_under_this_machines_roof(app: App, visit: Visit, lang: str) -> None:
     page = at(visit, app, "open-book", f"&lang={lang}")
-    until(page, "[data-state]", "d.state === 'finished'")
-    assert page.locator("[data-point=prefill]").count() == 1
+    until(page, ".state[data-state]", "d.state === 'finished'")
+    assert figure(page, "roofline")["prefill"]["x"]
     started = next(event for event in app.lines("open-book") if event["type"] == "started")
     if started["facts"]["device_name"] != app.ask("/api/measures")["machine"]["device_name"]:
-        assert page.locator(".roof").count() == 0
+        assert "roof" not in figure(page, "roofline")
         assert page.locator("[data-do=batches]").is_disabled() and page.locator("[data-do=parts]").is_disabled()
     page.locator("[data-do=again]").click()
     page.wait_for_url(lambda url: "run=" in url and "run=open-book" not in url)
-    until(page, "[data-state]", "d.state === 'finished'")
+    until(page, ".state[data-state]", "d.state === 'finished'")
     expect(page.locator("[data-do=batches]")).to_be_enabled()
 
 
@@ -177,16 +195,16 @@ def test_runs_that_go_on_stop_or_fail_are_told_of(app: App, visit: Visit, lang: 
         time.sleep(0.2)
     run = begin(app, prompt="Tell me a very long story about a lighthouse.", max_new_tokens=512)
     page = at(visit, app, run, f"&lang={lang}")
-    until(page, "[data-state]", "d.state === 'running'")
+    until(page, ".state[data-state]", "d.state === 'running'")
     while app.ask(f"/api/runs/{run}")["tpot"] is None:
         assert time.monotonic() < end, "no second word came"
         time.sleep(0.2)
     app.ask(f"/api/runs/{run}/stop", {})
-    until(page, "[data-state]", "d.state === 'stopped'")
+    until(page, ".state[data-state]", "d.state === 'stopped'")
     assert cell(page, "input.decode") == 1
     failed = begin(app, prompt="word " * 2000, notes=False, max_new_tokens=4)
     page = at(visit, app, failed, f"&lang={lang}")
-    until(page, "[data-state]", "d.state === 'failed'")
+    until(page, ".state[data-state]", "d.state === 'failed'")
     expect(page.get_by_text("1024").first).to_be_visible()
 
 

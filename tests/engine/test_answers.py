@@ -89,6 +89,7 @@ def test_pieces_of_any_size_give_the_logits_of_the_whole(kind: str, cuts: list[i
     assert (our_logits(kind, ids, cuts) - expected).abs().max() <= 1e-5 * expected.abs().max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 8, 9, 40])
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3"])
 def test_a_prompt_read_in_chunks_gets_the_same_answer(kind: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +114,7 @@ def test_a_prompt_read_in_chunks_gets_the_same_answer(kind: str, size: int, monk
 PROMPTS = [LONG, SHORT, "a", "今天天气如何？", LONG[:17]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, SAMPLED])
 @pytest.mark.parametrize("kind", tiny.KINDS)
 def test_a_run_in_a_ragged_batch_answers_as_it_would_alone(kind: str, how: dict[str, Any]) -> None:

@@ -18,6 +18,8 @@ from engine.settings import Settings
 from engine.trace import Event, Prefilled
 from tests.engine.tiny import drive
 
+pytestmark = pytest.mark.slow
+
 CAT = "Anna's cat is called Luna. Her dog is called Max. What is the name of Anna's cat?"
 TREASURE = "Passage: The treasure is hidden under the old oak tree. Question: Where is the treasure hidden?"
 ORANGE = "The orange fell off the table because it was too round."

@@ -24,6 +24,8 @@ from engine.settings import Settings
 from engine.words import say
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = (16, 24)
 """The tiny model's context holds 96: the longest of a class around 16 and the answers fit."""
 

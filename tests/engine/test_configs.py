@@ -42,6 +42,7 @@ def test_the_formula_gives_the_published_count(name: str) -> None:
     assert abs(read(kept(name)).parameters - published) < max(step, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_library_builds_as_many(name: str) -> None:
     config = kept(name)

@@ -175,6 +175,7 @@ def bundled() -> tuple[Any, Any]:
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), tokenizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
@@ -191,6 +192,7 @@ def test_the_bundled_model_answers(bundled: tuple[Any, Any], question: str, answ
     assert answer in tokenizer.decode(written)
 
 
+@pytest.mark.slow
 def test_the_bundled_models_marks_are_its_own(bundled: tuple[Any, Any]) -> None:
     network, tokenizer = bundled
     marks = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]

@@ -124,6 +124,7 @@ FULL_SIZE: dict[str, dict[str, Any]] = {
 """What the library's own defaults leave open, or make too small to tell anything."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_parameters_are_those_the_library_makes(family: str) -> None:
     """Of every family, at the size of its class's defaults, without memory for them."""

@@ -16,6 +16,8 @@ from engine.trace import Decoded, Event, Trace
 from engine.trace.invariants import check
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 OTHERS = ("gpt2", "qwen3", "gemma3")
 
 

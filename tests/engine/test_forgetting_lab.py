@@ -12,6 +12,8 @@ from engine.labs.lessons import Paper, papers
 from engine.settings import Keeping, check
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 PAPER = Paper("cat", tiny.PAPER[:60], ("Luna",), "Luna", 6)
 LAB = forgetting.LAB
 

@@ -24,6 +24,8 @@ from engine.trace import Decoded
 from tests.engine import tiny
 from tests.engine.test_answers import generated, ids_of
 
+pytestmark = pytest.mark.slow
+
 QKV, GATE_UP = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
 BIASED = LlamaConfig(**tiny.SIZES, num_key_value_heads=2, attention_bias=True, mlp_bias=True)
 TIED = LlamaConfig(**tiny.SIZES, num_key_value_heads=2, tie_word_embeddings=True)

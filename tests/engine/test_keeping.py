@@ -25,6 +25,8 @@ from engine.trace import Decoded, Forgot, Layer, Prefilled, Reused, Trace
 from engine.trace.invariants import check
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 PAPER = tiny.PAPER[:60]
 ALL = [Keeping(dtype="fp8"), Keeping(dtype="int8"), Keeping(dtype="int4"), Keeping(dtype="int2"),
        Keeping(last=6, first=2), Keeping(last=4, first=2, heavy=5), Keeping(block=4), Keeping(block=16)]  # fmt: skip

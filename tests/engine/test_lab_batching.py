@@ -19,6 +19,8 @@ from engine.labs.reference import library
 from engine.settings import Refusal
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 PAPERS = tuple(Paper(name, tiny.PAPER[: 4 + 5 * number], (), "", 4 + number) for number, name in enumerate("ABCD"))
 FACTS = replace(tiny.model("llama").facts, threads=1)
 

@@ -17,6 +17,8 @@ from engine.labs.lessons import Paper
 from engine.trace import Queued
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from engine.labs.jobs import measured
 from engine.settings import Refusal
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,8 @@ from engine.recordings.exams import recordings
 from engine.settings import Refusal
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 
 

@@ -20,6 +20,8 @@ from engine.settings import Refusal
 from engine.words import say
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 HIDDEN, INNER, WIDE = 32, 64, 4
 """The tiny models' sizes and the bytes of a number."""
 NORM = ["pow", "mean", "add", "rsqrt", "mul", "mul"]

@@ -13,6 +13,8 @@ from engine.labs.jobs import measured
 from engine.labs.timing import sit
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from engine.labs.paged import LAB, room_of, time_of
 from engine.settings import Keeping, Refusal, Settings
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 SHORT = {
     "A": "The ferry leaves at",
     "B": "Anna's cat is called Luna and",

@@ -14,6 +14,8 @@ from engine.labs.prefix import BLOCK, LAB, PAIRS, match_of, second_of
 from engine.settings import Keeping
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 PASSAGE = "Anna's cat is called Luna. "
 PAPERS = (Paper("who", PASSAGE + "Who?", (), "", 5), Paper("what", PASSAGE + "What cat?", (), "", 5))
 

@@ -17,6 +17,8 @@ from engine.labs.speculative import LAB, answer_of, cost, others, passes_of
 from engine.settings import Settings
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 ECHO = "the cat the dog the cat the dog the cat "
 PAPERS = (Paper("one", ECHO, (), "", 16), Paper("two", "Luna", (), "", 9))
 

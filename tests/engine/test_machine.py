@@ -13,6 +13,8 @@ from engine.jobs import machine
 from engine.settings import Refusal
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 
 

@@ -22,7 +22,7 @@ from transformers import (
 
 from engine import model
 from engine.measure import clock
-from engine.model import device, tap
+from engine.model import device, loading, tap
 from engine.run import admit, complete
 from engine.settings import Refusal
 from tests.engine import tiny
@@ -68,7 +68,7 @@ def test_layers_of_a_kind_that_the_calls_did_not_tell_are_refused(kinds: list[st
     """A mask that the library would have made is missed by a probe shorter than it."""
     config = LlamaConfig(layer_types=kinds, sliding_window=8, num_hidden_layers=2)
     with pytest.raises(Refusal) as refused:
-        model._check_windows(config, windows, "odd")
+        loading._check_windows(config, windows, "odd")
     assert refused.value.values["what"] == kinds[0]
 
 

@@ -22,6 +22,8 @@ from engine.trace.file import Lens
 from engine.words import say
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["open-book", "closed-book", "long-paper", "chinese"]
 MEGABYTE = 2**20
 

@@ -174,6 +174,17 @@ def test_who_waits_says_how_many_are_before_it_and_starts_when_it_begins() -> No
     assert order.index(("1", "finished")) < order.index(("2", "started"))
 
 
+def test_who_waits_for_anothers_paper_to_be_read_has_not_started_yet() -> None:
+    runs = [tiny.exam("llama", tiny.raw(tiny.PAPER, chunk=16, max_new_tokens=4), id=name) for name in "ab"]
+    order: list[tuple[str, str]] = []
+    for run in runs:
+        run.opening = False
+    while any(not run.finished for run in runs):
+        step(runs[0].model, [run for run in runs if not run.finished], lambda run, e: order.append((run.id, e.type)))
+    assert [kind for name, kind in order if name == "b"][:2] == ["queued", "started"]
+    assert order.index(("b", "queued")) < order.index(("a", "prefilled")) < order.index(("b", "started"))
+
+
 def test_a_static_batch_reads_first_and_writes_in_step() -> None:
     exams = [tiny.raw(text, batching="static", max_new_tokens=5) for text in (tiny.PAPER, "Luna", "Max")]
     model = replace(tiny.model("llama"), end_ids=frozenset())

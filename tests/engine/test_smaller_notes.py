@@ -14,6 +14,8 @@ from engine.labs.lessons import Paper, papers
 from engine.settings import Keeping, Refusal
 from tests.engine import tiny
 
+pytestmark = pytest.mark.slow
+
 PAPER = Paper("cat", tiny.PAPER[:60], ("Luna",), "Luna", 6)
 LAB = smaller_notes.LAB
 

@@ -42,6 +42,7 @@ RUNS: dict[str, Callable[[], PreTrainedConfig]] = {
     "gptj": lambda: library.GPTJConfig(vocab_size=384, n_embd=32, n_layer=3, n_head=4, rotary_dim=4, n_positions=96,
                                        bos_token_id=1, eos_token_id=2, initializer_range=0.3),
     "phi": lambda: library.PhiConfig(**SIZES),
+    "neox": lambda: library.GPTNeoXConfig(**SIZES),
     "olmo2": lambda: library.Olmo2Config(**SIZES),
     "cohere": lambda: library.CohereConfig(**SIZES),
     "granite": lambda: library.GraniteConfig(**SIZES),

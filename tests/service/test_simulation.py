@@ -15,6 +15,8 @@ from engine.labs.disaggregation import LAB, costs_from
 from tests.engine.test_lab_disaggregation import results
 from tests.service.fakes import World, client_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:

@@ -15,6 +15,8 @@ from engine.words import say
 from tests.views.told import Opened, told
 from views import lessons, scene, site
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Desk:

@@ -19,10 +19,11 @@ from starlette.testclient import TestClient
 from engine.jobs import machine
 from engine.labs import LABS
 from engine.labs.base import spread
+from engine.trace import Prefilled, Trace
 from engine.words import area_words, say
 from service.api import create
 from service.kept import Kept
-from tests.engine.traces import FACTS
+from tests.engine.traces import FACTS, run
 from tests.service.fakes import World, story
 from tests.service.fakes import start as begin
 from views.figures import CHARTS, routes
@@ -208,7 +209,7 @@ def test_what_is_documented_is_there(client: TestClient) -> None:
 
 
 def test_a_remedys_chart_is_of_this_machine_or_of_what_is_shipped(client: TestClient) -> None:
-    shipped = client.get("/api/figures/groups-step").json()["layout"]["meta"]
+    shipped = client.get("/api/figures/groups-step?lab=groups").json()["layout"]["meta"]
     assert shipped["source"] == "recorded" and "AMD EPYC" in shipped["origin"]
     run, world = kept(client), client.world  # type: ignore[attr-defined]
     facts = replace(FACTS, model="small")
@@ -217,13 +218,126 @@ def test_a_remedys_chart_is_of_this_machine_or_of_what_is_shipped(client: TestCl
     step = {"n": 256, **{side: spread([value] * 3) for side, value in (("repeated", 0.4), ("grouped", 0.1))}}
     folder = Kept(world.service.archive.beside("measures"))
     folder.put({**subject, "lab": lab.name, "version": lab.version}, "decode/256", step)
-    own = client.get("/api/figures/groups-step?model=small").json()
+    own = client.get("/api/figures/groups-step?lab=groups&model=small").json()
     assert own["layout"]["meta"]["source"] == "measured" and trace(own, "grouped")["y"] == [0.1]
-    again = client.get("/api/figures/groups-step?model=small&source=recorded").json()
+    again = client.get("/api/figures/groups-step?lab=groups&model=small&recorded=true").json()
     assert again["layout"]["meta"]["source"] == "recorded" and len(trace(again, "grouped")["y"]) > 3
     bytes_of = client.get(f"/api/figures/groups-bytes?run={run}&tokens=10&format=rows").json()
     assert bytes_of["about"]["source"] == "computed" and {row[1] for row in bytes_of["rows"]} == {10}
-    told = client.get("/api/figures/forgetting-times?part=baker/64&format=rows").json()
+    told = client.get("/api/figures/forgetting-times?lab=forgetting&pick=baker/64&format=rows").json()
     assert {row[1] for row in told["rows"]} == {64} and client.get(
         "/api/figures/paged-own?run=never"
     ).status_code == 404
+
+
+PAPER = 64
+FLOPS = {"projections": 6e9, "attention": 1e9, "mlp": 10e9, "norms": 1e6, "logits": 2e9}
+
+
+def cost(tokens: int, context: int, batch: int = 1, scale: float = 1.0) -> dict[str, Any]:
+    flops = {part: scale * value for part, value in FLOPS.items()}
+    total, moved = sum(flops.values()), 5e8
+    return {"tokens": tokens, "context": context, "batch": batch, "flops": flops, "total": total, "moved": moved,
+            "intensity": total / moved}  # fmt: skip
+
+
+def sat(recorded: bool = False, **results: Any) -> Given:
+    """A run of four words on a machine whose `results` are kept."""
+    trace = run([0.5, 0.6, 0.75, 0.80])
+    assert trace.started
+    here = {**machine.identity(trace.started.facts), "model": trace.started.facts.model,
+            "weights": trace.started.facts.weights_sha256}  # fmt: skip
+    costs = {
+        "prompt": PAPER, "chunks": [cost(PAPER, 0) for event in trace.events if isinstance(event, Prefilled)],
+        "steps": [cost(1, PAPER + n, scale=0.01) for n in range(3)],
+        "batches": {str(n): cost(1, PAPER + 1, n, 0.01 * n) for n in (1, 2, 4)},
+        "curve": [cost(n, 0, scale=n / PAPER) for n in (32, 64, 128)],
+        "race": {"notes": [10.0, 1.0, 1.0, 1.0], "none": [10.0, 11.0, 12.0, 13.0]},
+    }  # fmt: skip
+    measures = {"machine": here, "results": results, "recorded": None}
+    return Given(measures, trace, costs, recorded=recorded)
+
+
+PEAKS = {
+    "peak/sum": {"kind": "bandwidth", "rate": 1e10, "taken": "2026-12-07"},
+    "peak/matvec": {"kind": "bandwidth", "rate": 2e10, "taken": "2026-12-07"},
+    "peak/product-512": {"kind": "compute", "rate": 1e11, "taken": "2026-12-07"},
+}
+
+
+def test_points_stand_where_their_passes_were_timed_and_the_roof_is_the_best_that_was_measured() -> None:
+    given = sat(**PEAKS, **{f"batch/{PAPER}/{n}": {"batch": n, "best": 0.1, "busy": 0.0} for n in (1, 2, 4)})
+    figure = made("roofline", given)
+    roof = trace(figure, "roof")
+    assert roof["y"][0] / roof["x"][0] == pytest.approx(2e10) and roof["y"][1:] == [1e11, 1e11]
+    assert roof["x"][1] == pytest.approx(5.0), "they meet where compute is bandwidth times intensity"
+    prefilled = sum(event.seconds for event in given.trace.events if isinstance(event, Prefilled))  # type: ignore[union-attr]
+    prefill = trace(figure, "prefill")
+    assert (prefill["x"], prefill["y"]) == ([sum(FLOPS.values()) / 5e8], [sum(FLOPS.values()) / prefilled])
+    assert trace(figure, "batch")["customdata"] == [1, 2, 4]
+    assert trace(figure, "batch")["y"] == pytest.approx([0.01 * n * sum(FLOPS.values()) / 0.1 for n in (1, 2, 4)])
+    guess = trace(made("roofline", replace(given, tokens=120)), "guess")
+    assert guess["text"] == [words("roofline.guess_label", n="128")] and guess["y"] == [1e11], "on the roof"
+
+
+def test_no_run_stands_under_another_machines_roof() -> None:
+    given = sat(**PEAKS)
+    assert given.measures
+    elsewhere = replace(given, measures={**given.measures, "machine": {**given.measures["machine"], "threads": 64}})
+    assert "roof" not in [one["meta"] for one in made("roofline", elsewhere)["data"]]
+    unknown = replace(given, measures=None, recorded=True)
+    figure = made("roofline", unknown)
+    assert {one["meta"] for one in figure["data"]} == {"prefill", "decode"}
+    assert figure["layout"]["meta"]["source"] == "recorded"
+
+
+def test_batches_write_more_words_in_all_and_say_how_long_a_step_takes() -> None:
+    kept = {f"batch/{PAPER}/{n}": {"batch": n, "best": 0.1 * n**0.5, "busy": 0.0} for n in (1, 2, 4)}
+    figure = made("batches", sat(**kept))
+    assert trace(figure, "words")["y"] == pytest.approx([10.0, 2 / (0.1 * 2**0.5), 20.0])
+    assert trace(figure, "even")["y"] == pytest.approx([10.0, 20.0, 40.0])
+    assert made("batches", sat())["data"] == []
+
+
+def test_parts_add_up_to_a_whole() -> None:
+    parts = {**dict.fromkeys(FLOPS, 0.1), "rest": 0.5}
+    timed = {f"parts/{PAPER}/decode": {"parts": parts, "calls": 900, "seconds": 0.9, "timed": 1.0}}
+    frame = CHARTS["parts"].frame(sat(**timed))
+    assert frame.groupby(["stage", "kind"])["share"].sum().tolist() == pytest.approx([1.0, 1.0, 1.0])
+    own = frame[(frame["stage"] == "decode") & (frame["kind"] == "seconds")]
+    assert dict(zip(own["part"], own["value"], strict=True)) == parts
+    figure = made("parts", sat(**timed))
+    assert [one["meta"] for one in figure["data"]] == [*FLOPS, "rest"]
+    assert "50%" in str(figure["data"][-1]["text"]) and figure["layout"]["meta"]["source"] == "measured"
+
+
+def test_the_race_is_both_runs_own_times_and_their_arithmetic() -> None:
+    given = sat()
+    assert given.trace and given.trace.started
+    started = given.trace.started
+    without = Trace(tuple(
+        replace(event, settings=replace(event.settings, notes=False)) if event is started else event
+        for event in given.trace.events
+    ))  # fmt: skip
+    both = replace(given, beside=without, beside_costs=given.costs)
+    seconds, flops = made("race-seconds", both), made("race-flops", both)
+    times = [event.at for event in given.trace.chosen]
+    assert trace(seconds, "notes")["y"] == trace(seconds, "none")["y"] == times
+    assert [1e9 * y for y in trace(flops, "none")["y"]] == pytest.approx([10.0, 21.0, 33.0, 46.0])
+    assert [one["meta"] for one in made("race-seconds", given)["data"]] == ["notes"]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    "name", sorted(name for name, one in CHARTS.items() if "lab" not in one.needs and name != "together")
+)
+def test_every_chart_says_itself_in_both_languages_and_draws_nothing_without_numbers(name: str, lang: str) -> None:
+    def spoken(key: str, **values: Any) -> str:
+        return say(f"figures.{key}", lang, **values)
+
+    nothing = CHARTS[name].figure(CHARTS[name].frame(Given()), spoken, THEMES["dark"])
+    assert not nothing.data and nothing.layout.meta["summary"] and nothing.layout.meta["source"] == ""
+    kept = {f"batch/{PAPER}/{n}": {"batch": n, "best": 0.1, "busy": 1.0} for n in (1, 2)}
+    full = sat(**PEAKS, **WAITS, **kept)
+    figure = CHARTS[name].figure(CHARTS[name].frame(full), spoken, THEMES["dark"])
+    assert figure.data and figure.layout.meta["summary"] and figure.layout.meta["source"]

@@ -15,23 +15,24 @@ from engine.trace import Trace
 from engine.words import say
 from tests.service.fakes import story
 from views.figures import CHARTS
-from views.figures.chart import Given, Lab
+from views.figures.chart import Given
 from views.figures.labs import COLUMNS, quantity
 from views.figures.remedies import KINDS
 from views.figures.style import THEMES
 
-LAB_KINDS = [kind.name for kind in KINDS if kind.lab]
+LAB_OF = {kind.name: kind.lab for kind in KINDS if kind.lab}
+LAB_KINDS = sorted(LAB_OF)
 
 
 def given(lab: str, part: str = "") -> Given:
     """As the routes give it where nothing was measured."""
     told = recorded(LABS[lab])
     assert told is not None
-    return Given(lab=Lab("recorded", told["machine"], told["taken"], told["figures"]), part=part)
+    return Given(lab={**told, "source": "recorded"}, pick=part)
 
 
 def frame(name: str, part: str = "") -> pd.DataFrame:
-    return CHARTS[name].frame(given(CHARTS[name].lab, part))
+    return CHARTS[name].frame(given(LAB_OF[name], part))
 
 
 def made(name: str, what: Given, lang: str = "en") -> Any:
@@ -47,7 +48,7 @@ def made(name: str, what: Given, lang: str = "en") -> Any:
 def test_every_chart_draws_every_number_of_its_frame(name: str, lang: str) -> None:
     table = frame(name)
     assert list(table.columns) == list(COLUMNS) and len(table) >= 2 and table["middle"].ge(0).all()
-    figure = made(name, given(CHARTS[name].lab), lang)
+    figure = made(name, given(LAB_OF[name]), lang)
     for side, part in table.groupby("side"):
         (trace,) = [one for one in figure["data"] if one["meta"] == side]
         assert trace["y" if trace["type"] == "scatter" else "x"] == part["middle"].tolist()
@@ -61,7 +62,7 @@ def test_every_chart_draws_every_number_of_its_frame(name: str, lang: str) -> No
 
 def test_rows_are_the_labs_own_numbers() -> None:
     table = frame("groups-step")
-    steps = given("groups").lab.figures["decode"]
+    steps = given("groups").lab["figures"]["decode"]
     for side in ("repeated", "grouped"):
         part = table[table["side"] == side]
         for name in ("middle", "low", "high", "repeats"):
@@ -73,7 +74,7 @@ def test_rows_are_the_labs_own_numbers() -> None:
 
 def test_whiskers_reach_from_the_quickest_repeat_to_the_slowest() -> None:
     (trace,) = [one for one in made("flash-run", given("flash"))["data"] if one["meta"] == "fast"]
-    runs = given("flash").lab.figures["run"]
+    runs = given("flash").lab["figures"]["run"]
     over, under = trace["error_x"]["array"], trace["error_x"]["arrayminus"]
     assert [x + more for x, more in zip(trace["x"], over, strict=True)] == pytest.approx(
         [one["fast"]["high"] for one in runs]
@@ -84,7 +85,7 @@ def test_whiskers_reach_from_the_quickest_repeat_to_the_slowest() -> None:
 
 
 def test_what_had_no_room_is_marked_or_left_out() -> None:
-    kernels = given("flash").lab.figures["kernel"]
+    kernels = given("flash").lab["figures"]["kernel"]
     computed = {one["n"] for one in kernels if one["math"]["source"] == "computed"}
     untimed = {one["n"] for one in kernels if one["math"]["seconds"] is None}
     memory, time = frame("flash-memory"), frame("flash-time")
@@ -98,7 +99,7 @@ def test_what_had_no_room_is_marked_or_left_out() -> None:
 def test_blocks_come_by_size_and_say_what_is_empty() -> None:
     table = frame("paged-room")
     assert table["side"].unique().tolist() == ["contiguous", "blocks/1", "blocks/16", "blocks/64"]
-    paper = given("paged").lab.figures["room"]["papers"][0]
+    paper = given("paged").lab["figures"]["room"]["papers"][0]
     first = table[table["case"] == paper["paper"]].set_index("side")
     assert first.loc["blocks/16", "of"] == paper["ways"]["16"]["allocated"]
     figure = made("paged-room", given("paged"))
@@ -106,7 +107,7 @@ def test_blocks_come_by_size_and_say_what_is_empty() -> None:
 
 
 def test_one_paper_and_budget_of_forgetting_is_chosen() -> None:
-    ways = given("forgetting").lab.figures["papers"]["baker"]["ways"]
+    ways = given("forgetting").lab["figures"]["papers"]["baker"]["ways"]
     table = frame("forgetting-times", "baker/64")
     kept = table[table["side"] == "kept"]
     assert kept["middle"].tolist() == [ways[rule]["64"]["after"]["middle"] for rule in ("window", "sink", "heavy")]

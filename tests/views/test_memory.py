@@ -18,6 +18,8 @@ from tests.views.told import Opened
 from views.memory import measured, source, tables
 from views.memory.text import plain
 
+pytestmark = pytest.mark.slow
+
 GIB = 1024**3
 
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from views.place import Place, parse
 
+pytestmark = pytest.mark.slow
+
 places = st.builds(
     Place,
     run=st.none() | st.from_regex(r"\A[A-Za-z0-9_-]{1,64}\Z"),

@@ -9,6 +9,8 @@ from engine.words import say
 from tests.views.told import At, same_words, told
 from views import lessons, site
 
+pytestmark = pytest.mark.slow
+
 PAGES = [entry.name for entry in site.ENTRIES if entry.group == "remedies"]
 LABS_WITH_PAGES = [name for name in PAGES if name in LABS]
 

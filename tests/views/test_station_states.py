@@ -17,6 +17,8 @@ from tests.views.test_stations import STATIONS
 from tests.views.told import At, told
 from views import lessons
 
+pytestmark = pytest.mark.slow
+
 STATES = ("none", "waiting", "running", "finished", "stopped", "failed")
 
 

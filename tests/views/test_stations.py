@@ -8,6 +8,8 @@ from engine.words import say
 from tests.views.told import At, Knows, same_words, told
 from views import lessons
 
+pytestmark = pytest.mark.slow
+
 STATIONS = ("tokenise", "prefill", "notes", "decode", "detokenise", "compare")
 
 

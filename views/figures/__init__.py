@@ -7,7 +7,27 @@ mechanism (attention maps, pools, tiles) are no charts and stay in `assets/`.
 
 from __future__ import annotations
 
-from views.figures import remedies, waiting
+from views.figures import (
+    batches,
+    batching,
+    chunked,
+    costs,
+    disaggregation,
+    parts,
+    race,
+    remedies,
+    roofline,
+    speculative,
+    together,
+    waiting,
+)
 from views.figures.chart import Chart
 
-CHARTS: dict[str, Chart] = {chart.name: chart for chart in (*waiting.CHARTS, *remedies.CHARTS)}
+CHARTS: dict[str, Chart] = {
+    chart.name: chart
+    for part in (
+        waiting, roofline, batches, parts, race, batching, chunked, costs, disaggregation, speculative, together,
+        remedies,
+    )
+    for chart in part.CHARTS
+}  # fmt: skip

@@ -9,12 +9,15 @@ from typing import Any, Literal, Protocol
 import pandas as pd
 import plotly.graph_objects as go
 
+from engine.disaggregation.told import Asked
 from engine.jobs import machine
 from engine.trace import Facts, Trace
 from views.figures.style import Theme
 
-Need = Literal["measures", "run", "lab"]
-Source = Literal["measured", "recorded", ""]
+USUAL = Asked()
+"""What is simulated where nobody asks for anything else."""
+Need = Literal["measures", "run", "beside", "lab"]
+Source = Literal["measured", "recorded", "simulated", ""]
 
 
 class Words(Protocol):
@@ -24,30 +27,24 @@ class Words(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Lab:
-    """A remedy's figures (`engine/labs/*.figures`), and whose they are; empty where there are none."""
-
-    source: Source = ""
-    machine: Mapping[str, Any] = field(default_factory=dict)
-    taken: str = ""
-    figures: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Given:
     """What frames are made from. `measures`: as `GET /api/measures`, None where no model is loaded; `trace` and `costs`
-    (as `GET /api/runs/{id}/costs`): of the run asked for, `recorded` whether it ships as a recording; `lab`: of the
-    chart's remedy, measured here or recorded; `tokens`: a length asked for, 0 for none; `part`: which part of a lab's
-    results, where a chart shows one; `rows`: what a page has measured itself and nobody keeps."""
+    (as `GET /api/runs/{id}/costs`): of the run asked for, `recorded` where it is a shipped one; `beside`: the same of
+    another; `tokens`: a length asked for, 0 for none; `rows`: what a page has measured itself and nobody keeps; `lab`:
+    as `GET /api/labs/NAME`, with its `source`: measured or recorded; `pick`: which part of that, in the chart's own
+    terms; `asked`: what is simulated."""
 
     measures: Mapping[str, Any] | None = None
     trace: Trace | None = None
     costs: Mapping[str, Any] | None = None
     recorded: bool = False
-    lab: Lab = Lab()
+    beside: Trace | None = None
+    beside_costs: Mapping[str, Any] | None = None
     tokens: int = 0
-    part: str = ""
     rows: tuple[Mapping[str, Any], ...] = ()
+    lab: Mapping[str, Any] | None = None
+    pick: str = ""
+    asked: Asked = USUAL
 
     @property
     def facts(self) -> Facts | None:
@@ -65,15 +62,13 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart by name. `needs`: without these it is refused; `likes`: it does without; `lab`: the remedy whose results
-    it needs. Where a lab has none the chart is empty and says so."""
+    """A chart by name. `needs`: without these it is refused; `likes`: it does without."""
 
     name: str
     frame: Callable[[Given], pd.DataFrame]
     figure: Callable[[pd.DataFrame, Words, Theme], go.Figure]
     needs: frozenset[Need] = frozenset()
     likes: frozenset[Need] = frozenset()
-    lab: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +93,17 @@ def shown(measures: Mapping[str, Any] | None, *prefixes: str) -> Shown:
             taken = told.get("taken") or max((one.get("taken", "") for one in results.values()), default="")
             return Shown(source, told.get("machine") or {}, taken, results, told.get("fits") or {})  # type: ignore[arg-type]
     return Shown()
+
+
+def from_lab(table: pd.DataFrame, given: Given, source: Source = "") -> pd.DataFrame:
+    """The frame with where a lab's results come from in its `attrs`: `source` instead where they only feed what is
+    drawn."""
+    told = given.lab or {}
+    table.attrs |= {
+        "source": source or told.get("source", ""), "machine": dict(told.get("machine") or {}),
+        "taken": told.get("taken", ""), "model": told.get("model", ""),
+    }  # fmt: skip
+    return table
 
 
 def origin(table: pd.DataFrame, words: Words) -> str:

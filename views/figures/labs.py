@@ -60,7 +60,7 @@ class Kind:
         return self.name.rpartition("-")[0].replace("-", "_") if "lab" in self.needs else ""
 
     def chart(self) -> Chart:
-        return Chart(self.name, partial(frame, kind=self), partial(figure, kind=self), self.needs, lab=self.lab)
+        return Chart(self.name, partial(frame, kind=self), partial(figure, kind=self), self.needs)
 
 
 def row(side: str, told: Mapping[str, Any] | float | None, case: str = "", n: float | None = None, **more: Any) -> Row:
@@ -79,8 +79,8 @@ def frame(given: Given, kind: Kind) -> pd.DataFrame:
     firsts = firsts.mask(table["side"] == (table["side"].iloc[0] if len(table) else "")).replace(0, float("nan"))
     table["ratio"] = table["middle"] / firsts if kind.unit != "share" else float("nan")
     if "lab" in kind.needs:
-        lab = given.lab
-        table.attrs = {"source": lab.source, "machine": dict(lab.machine), "taken": lab.taken}
+        lab = given.lab or {}
+        table.attrs = {name: lab.get(name) or "" for name in ("source", "machine", "taken")}
     else:
         table.attrs = {"source": ("recorded" if given.recorded else "measured") if kind.told else "computed"}
     return table

@@ -32,32 +32,32 @@ def _flash_matrix(given: Given) -> Iterator[Row]:
 
 
 def _flash_time(given: Given) -> Iterator[Row]:
-    for one in given.lab.figures.get("kernel", ()):
+    for one in _figures(given).get("kernel", ()):
         for side in ("math", "fast"):
             yield row(side, one[side]["seconds"], n=one["n"])
 
 
 def _flash_memory(given: Given) -> Iterator[Row]:
-    for one in given.lab.figures.get("kernel", ()):
+    for one in _figures(given).get("kernel", ()):
         for side in ("math", "fast"):
             source = one[side]["source"]
             yield row(side, one[side]["bytes"], n=one["n"], source="" if source == "measured" else source)
 
 
 def _flash_run(given: Given) -> Iterator[Row]:
-    for one in given.lab.figures.get("run", ()):
+    for one in _figures(given).get("run", ()):
         for side in ("math", "fast"):
             yield row(side, one[side], n=one["n"])
 
 
 def _fusion_layer(given: Given) -> Iterator[Row]:
-    for one in given.lab.figures.get("layer", ()):
+    for one in _figures(given).get("layer", ()):
         for way, told in one["ways"].items():
             yield row(way, told["seconds"], n=one["rows"])
 
 
 def _fusion_pass(given: Given, stage: str) -> Iterator[Row]:
-    for one in given.lab.figures.get(stage, ()):
+    for one in _figures(given).get(stage, ()):
         for side in ("apart", "fused"):
             yield row(side, one[side]["seconds"], n=one["n"], calls=one[side]["calls"])
 
@@ -75,7 +75,7 @@ def _groups_bytes(given: Given) -> Iterator[Row]:
 
 
 def _groups_step(given: Given) -> Iterator[Row]:
-    for one in given.lab.figures.get("decode", ()):
+    for one in _figures(given).get("decode", ()):
         for side in ("repeated", "grouped"):
             yield row(side, one[side], n=one["n"])
 
@@ -96,7 +96,7 @@ def _smaller_bytes(given: Given) -> Iterator[Row]:
 
 def _smaller_ways(given: Given) -> dict[str, Any]:
     """The first paper's ways that were measured, in the order in which they are told."""
-    papers = given.lab.figures.get("papers") or {}
+    papers = _figures(given).get("papers") or {}
     ways = next(iter(papers.values()), {"ways": {}})["ways"]
     return {way: ways[way] for way in SQUEEZED if way in ways}
 
@@ -115,9 +115,9 @@ def _smaller_error(given: Given) -> Iterator[Row]:
 
 
 def _forgetting_times(given: Given) -> Iterator[Row]:
-    """`part`: `PAPER/BUDGET`; without, the first paper and its largest budget."""
-    papers = given.lab.figures.get("papers") or {}
-    paper, _, budget = given.part.partition("/")
+    """`pick`: `PAPER/BUDGET`; without, the first paper and its largest budget."""
+    papers = _figures(given).get("papers") or {}
+    paper, _, budget = given.pick.partition("/")
     ways = papers.get(paper or next(iter(papers), ""), {"ways": {}})["ways"]
     budget = budget or max((n for rule in ways.values() for n in rule), key=int, default="")
     for rule in RULES:
@@ -132,36 +132,41 @@ def _paged_own(given: Given) -> Iterator[Row]:
 
 
 def _paged_room(given: Given) -> Iterator[Row]:
-    for one in given.lab.figures.get("room", {}).get("papers", ()):
+    for one in _figures(given).get("room", {}).get("papers", ()):
         for way in _by_size(one["ways"]):
             kept = one["ways"][way]
             yield row(_block(way), kept["bytes"], one["paper"], of=kept["allocated"])
 
 
 def _paged_time(given: Given) -> Iterator[Row]:
-    for one in given.lab.figures.get("time", ()):
+    for one in _figures(given).get("time", ()):
         for way in _by_size(one["ways"]):
             yield row(_block(way), one["ways"][way], n=one["n"])
 
 
 def _prefix_queries(given: Given) -> Iterator[Row]:
     for case in ("lesson", "blocks"):
-        if one := given.lab.figures.get(case):
+        if one := _figures(given).get(case):
             for side in ("plain", "reuse"):
                 yield row(side, one["queries"][side][0], case)
 
 
 def _prefix_waits(given: Given) -> Iterator[Row]:
     for case in ("lesson", "blocks"):
-        if one := given.lab.figures.get(case):
+        if one := _figures(given).get(case):
             for side in ("plain", "reuse"):
                 yield row(side, one[side], case)
 
 
 def _prefix_lengths(given: Given) -> Iterator[Row]:
-    for one in given.lab.figures.get("lengths", ()):
+    for one in _figures(given).get("lengths", ()):
         for side in ("plain", "reuse"):
             yield row(side, one[side], n=one["n"])
+
+
+def _figures(given: Given) -> Any:
+    """A lab's, empty where there are none."""
+    return (given.lab or {}).get("figures") or {}
 
 
 def _last_notes(given: Given) -> Any:

@@ -11,8 +11,9 @@ import gzip
 import io
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,9 @@ import plotly
 from fastapi import FastAPI, Query, Request, Response
 from pydantic import TypeAdapter
 
+from engine.disaggregation.load import Mix
+from engine.disaggregation.told import Asked, Split
+from engine.labs.base import Lab
 from engine.labs.jobs import known
 from engine.labs.recorded import recorded
 from engine.settings import Refusal
@@ -33,8 +37,9 @@ from service.costs import config_of, costs_of
 from service.errors import language
 from service.guard import Guard
 from service.measures import Measures
+from service.simulation import Bandwidth, Load, Seed
 from views.figures import CHARTS
-from views.figures.chart import Chart, Given, Lab
+from views.figures.chart import USUAL, Chart, Given
 from views.figures.style import THEMES
 
 AT_ONCE = 2
@@ -68,17 +73,19 @@ def create(service: Service, lan: bool = False) -> Guard:
 
     @app.get("/{name}")
     async def figure(
-        request: Request, name: str, run: Text = "", model: Text = "", tokens: Length = 0, part: Text = "",
-        source: Literal["", "recorded"] = "", theme: Light = "light",
-        form: Annotated[Form, Query(alias="format")] = "json",
+        request: Request, name: str, run: Text = "", beside: Text = "", model: Text = "", tokens: Length = 0,
+        theme: Light = "light", lab: Text = "", shipped: Annotated[bool, Query(alias="recorded")] = False,
+        pick: Text = "", load: Load = USUAL.load, bandwidth: Bandwidth = USUAL.bandwidth, seed: Seed = USUAL.seed,
+        split: Split = USUAL.split, mix: Mix = USUAL.mix, form: Annotated[Form, Query(alias="format")] = "json",
     ) -> Response:  # fmt: skip
-        """A chart of what is kept: of this machine, and of a run where one is named; `source=recorded`: a lab's results
-        as they are shipped, even where there are some of this machine's."""
+        """A chart of what is kept: of this machine, of a run where one is named, of a lab's results or what follows
+        from them in a simulation."""
         chart = _known(name)
-        given = await _given(service, measures, chart, run, model)
-        if chart.lab:
-            given = replace(given, lab=await _lab(measures, chart.lab, model or service.models.default, source))
-        return await told(request, chart, replace(given, tokens=tokens, part=part), theme, form)
+        given = replace(await _given(service, measures, chart, run, beside, model), tokens=tokens)
+        if "lab" in chart.needs:
+            found = await _lab(measures, known(lab), model or service.models.default, shipped)
+            given = replace(given, lab=found, pick=pick, asked=Asked(load, bandwidth, seed, split, mix))
+        return await told(request, chart, given, theme, form)
 
     @app.post("/{name}")
     async def of_rows(
@@ -117,27 +124,15 @@ def _known(name: str) -> Chart:
     return CHARTS[name]
 
 
-async def _lab(measures: Measures, name: str, model: str, source: str) -> Lab:
-    """A remedy's results of this machine; else, or where they are asked for, those that are shipped; else none."""
-    lab = known(name)
-    try:
-        results = {} if source else await measures.lab_results(lab, model)
-    except Refusal:  # no model is loaded: nothing can be of this machine
-        results = {}
-    if results:
-        taken = max(one.get("taken", "") for one in results.values())
-        return Lab("measured", measures.subject(model), taken, await asyncio.to_thread(lab.figures, results))
-    shipped = await asyncio.to_thread(recorded, lab)
-    return Lab("recorded", shipped["machine"], shipped["taken"], shipped["figures"]) if shipped else Lab()
-
-
-async def _given(service: Service, measures: Measures, chart: Chart, run: str, model: str) -> Given:
+async def _given(service: Service, measures: Measures, chart: Chart, run: str, beside: str, model: str) -> Given:
     """What the chart needs or likes. Raises `Refusal` for what it needs and cannot have."""
-    trace = costs = kept = None
-    shipped = False
+    trace = costs = other = other_costs = kept = None
+    recorded = False
     if "run" in chart.needs or ("run" in chart.likes and run):
-        trace, shipped = await _trace(service, run)
-        costs = await asyncio.to_thread(_costs, service, trace)
+        trace, costs = await _run(service, run)
+        recorded = (await service.summary(run)).recorded
+    if "beside" in chart.likes and beside:
+        other, other_costs = await _run(service, beside)
     if "measures" in chart.needs | chart.likes:
         own = trace.started.facts.model if trace and trace.started else ""
         try:
@@ -145,15 +140,45 @@ async def _given(service: Service, measures: Measures, chart: Chart, run: str, m
         except Refusal:
             if "measures" in chart.needs:
                 raise
-    return Given(kept, trace, costs, shipped)
+    return Given(kept, trace, costs, recorded, other, other_costs)
 
 
-async def _trace(service: Service, run: str) -> tuple[Trace, bool]:
-    """A run's events so far, and whether it is a recording. Raises `Refusal("unknown_run")`."""
-    if live := service.runs.live.get(run):
-        return Trace(tuple(live.events)), False
-    file = (await service.archive.get(run)).file
-    return file.trace, file.header.recorded
+async def _lab(measures: Measures, lab: Lab, model: str, shipped: bool) -> Mapping[str, Any]:
+    """What was measured here, as `GET /api/labs/NAME`; what is recorded where it is asked for, or nothing was measured.
+    Raises `Refusal("no_lab_recorded")`."""
+    results: dict[str, dict[str, Any]] = {}
+    if not shipped:
+        with suppress(Refusal):  # no model is loaded, so nothing of it can have been measured
+            results = await measures.lab_results(lab, model)
+    if results:
+        subject = measures.subject(model)
+        taken = max(one["taken"] for one in results.values())
+        made = await asyncio.to_thread(_figures, lab.name, json.dumps(results))
+        return {"name": lab.name, "model": model, "machine": subject, "results": results, "figures": made,
+                "taken": taken, "source": "measured"}  # fmt: skip
+    told = await asyncio.to_thread(_recorded, lab.name)
+    if told is None:
+        raise Refusal("no_lab_recorded", name=lab.name)
+    return told
+
+
+@lru_cache(8)
+def _figures(name: str, results: str) -> Mapping[str, Any]:
+    """A page asks for several charts of the same results, and a lab may simulate for its figures."""
+    return known(name).figures(json.loads(results))
+
+
+@cache
+def _recorded(name: str) -> Mapping[str, Any] | None:
+    told = recorded(known(name))
+    return told and {**told, "source": "recorded"}
+
+
+async def _run(service: Service, run: str) -> tuple[Trace, Mapping[str, Any] | None]:
+    """A run's events so far, and its costs. Raises `Refusal("unknown_run")`."""
+    live = service.runs.live.get(run)
+    trace = Trace(tuple(live.events)) if live else (await service.archive.get(run)).file.trace
+    return trace, await asyncio.to_thread(_costs, service, trace)
 
 
 def _costs(service: Service, trace: Trace) -> Mapping[str, Any] | None:

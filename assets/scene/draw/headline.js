@@ -127,6 +127,7 @@ function ended({ words, trace, errors }, { state }) {
   const sentence = finished.code && errors?.[finished.code]
   if (sentence)
     return { title, template: fill(sentence, Object.fromEntries(finished.values)), abnormal: true, note: null }
+  if (!trace.started) return { title, template: w.end_waiting_sub, note: null }
   if (!state.chosen) return { title, template: w.end_early_sub, note: null }
   if (trace.rest && state.tpot !== null) {
     const values = { taken: number(trace.reused.stop), rest: number(trace.rest), read: time(trace.reading), tpot: time(state.tpot) }

@@ -1,11 +1,16 @@
+// @ts-check
 /**
  * One clock for several scenes: each run's own seconds since its start was pressed, counted together. A scene that is
  * given `clock: pair` takes a seat here instead of making a `Player` (scene.js); the pair is the player of them all.
  */
 import { Player } from './player.js'
 
+/** @import {Trace} from '../trace/trace.js' */
+
 export class Pair extends Player {
+  /** @param {(t: number) => void} onFrame */
   constructor(onFrame, calm = false) {
+    /** @type {Set<Seat>} */
     const seats = new Set()
     const traces = () => [...seats].map((seat) => seat.trace)
     const all = {
@@ -16,6 +21,7 @@ export class Pair extends Player {
         return seats.size > 0 && traces().every((trace) => trace.finished)
       },
     }
+    /** @param {number} t */
     const draw = (t) => {
       for (const seat of seats) seat.onFrame(seat.t)
       onFrame(t)
@@ -24,7 +30,7 @@ export class Pair extends Player {
     this.seats = seats
   }
 
-  /** What a scene has in place of a player of its own. */
+  /** What a scene has in place of a player of its own. @param {Trace} trace @param {(t: number) => void} onFrame */
   seat(trace, onFrame) {
     const seat = new Seat(this, trace, onFrame)
     this.seats.add(seat)
@@ -40,6 +46,7 @@ export class Pair extends Player {
     this.draw()
   }
 
+  /** @param {boolean} [everyLayer] */
   stops(everyLayer) {
     const times = [...this.seats].flatMap((seat) => seat.stops(everyLayer))
     return [...new Set(times)].sort((a, b) => a - b)
@@ -48,6 +55,7 @@ export class Pair extends Player {
 
 /** One scene's view of the pair: it stands still at its own end while another goes on. */
 class Seat extends Player {
+  /** @param {Pair} pair @param {Trace} trace @param {(t: number) => void} onFrame */
   constructor(pair, trace, onFrame) {
     super(trace, onFrame)
     this.pair = pair
@@ -78,6 +86,7 @@ class Seat extends Player {
   follow() {
     this.pair.follow()
   }
+  /** @param {number} t */
   seek(t) {
     this.pair.seek(t)
   }

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * The clock. Following: the present is the newest event. Replaying: `t` seconds of the model's own time, at a speed.
  * It asks for a frame only while something moves; `onFrame(t)` draws.
@@ -11,20 +12,49 @@ export const SPEEDS = [1, 0.1, 0.05, 0.02, 0.01]
  */
 const PAUSE = navigator.hardwareConcurrency <= 2 ? 80 : navigator.hardwareConcurrency <= 4 ? 40 : 16
 
+/**
+ * @import {Trace} from '../trace/trace.js'
+ *
+ * @typedef {{readonly end: number, readonly finished: unknown}} Lasting anything with an end, which may be still to come
+ */
+
 export class Player {
+  #t = 0
+  #playing = false
+  #following = false
+
+  /** @param {Lasting} trace a run, or what a player of its own kind plays @param {(t: number) => void} onFrame @param {boolean} calm without motion */
   constructor(trace, onFrame, calm = false) {
     this.trace = trace
     this.onFrame = onFrame
     this.calm = calm
-    this.t = 0
+    this.since = 0
     this.speed = 0.02
-    this.playing = false
-    this.following = false
     this.frame = 0
     this.drawn = 0
     this.later = 0
     this.timer = 0
     this.room = 0
+  }
+
+  // Where the clock stands and whether it goes: read and set here, but a seat at a pair has the pair's (pair.js).
+  get t() {
+    return this.#t
+  }
+  set t(t) {
+    this.#t = t
+  }
+  get playing() {
+    return this.#playing
+  }
+  set playing(playing) {
+    this.#playing = playing
+  }
+  get following() {
+    return this.#following
+  }
+  set following(following) {
+    this.#following = following
   }
 
   get end() {
@@ -41,6 +71,7 @@ export class Player {
 
   /** One listed speed for a whole run: the one that comes nearest to eleven seconds. */
   chooseSpeed() {
+    /** @param {number} speed */
     const off = (speed) => Math.abs(Math.log(this.trace.end / speed / 11))
     this.speed = SPEEDS.reduce((best, speed) => (off(speed) < off(best) ? speed : best))
   }
@@ -79,6 +110,7 @@ export class Player {
     })
   }
 
+  /** @param {number} now milliseconds */
   advance(now) {
     this.t = Math.min(this.trace.end, this.t + ((now - this.since) / 1000) * this.speed)
     this.since = now
@@ -113,6 +145,7 @@ export class Player {
     else this.play()
   }
 
+  /** @param {number} t seconds */
   seek(t) {
     this.stop()
     this.t = Math.min(this.trace.end, Math.max(0, t))
@@ -124,10 +157,12 @@ export class Player {
     if (this.following) this.seek(this.end)
   }
 
+  /** @param {boolean} [everyLayer] @returns {number[]} */
   stops(everyLayer) {
-    return stops(this.trace, everyLayer)
+    return stops(/** @type {Trace} */ (this.trace), everyLayer)
   }
 
+  /** @param {number} direction 1 or -1 */
   step(direction, playing = false) {
     const times = this.stops(!playing)
     const next =

@@ -1,8 +1,40 @@
+// @ts-check
 /**
  * The state at a moment, folded from the events up to it: the twin of `state_at` and `advance` in engine/trace/state.py,
  * field for field. Both are tested against tests/fixtures/states.json; everything drawn comes from this state.
  */
 
+/**
+ * @import {Chose, Decoded, Facts, Finished, Forgot, KV, Layer, Prefilled, Queued, Reused, Started, TraceEvent, Wrote} from './events.js'
+ *
+ * @typedef {object} State
+ * @property {'idle' | 'queued' | 'prefill' | 'decode' | 'done'} phase
+ * @property {number} at seconds of the newest event
+ * @property {number} ahead runs before this one
+ * @property {number} prompt tokens of the paper
+ * @property {number} reused positions taken over from another run
+ * @property {number} kept words that came with them
+ * @property {number} read positions of the paper whose pass is over
+ * @property {number} layers layers done of the pass at work
+ * @property {number} chunk_start
+ * @property {number} chunk_stop
+ * @property {number} columns
+ * @property {number} kv_bytes
+ * @property {number} kv_allocated
+ * @property {number} forgotten
+ * @property {number} chosen
+ * @property {number} decoded
+ * @property {number} passes
+ * @property {number} offered
+ * @property {number} accepted
+ * @property {number} held
+ * @property {string} text
+ * @property {number | null} ttft seconds
+ * @property {number | null} tpot seconds
+ * @property {Finished['reason'] | ''} reason
+ */
+
+/** @type {Readonly<State>} */
 export const START = Object.freeze({
   phase: 'idle',
   at: 0,
@@ -30,8 +62,10 @@ export const START = Object.freeze({
   reason: '',
 })
 
+/** @param {{kv: KV}} event */
 const kv = ({ kv }) => ({ columns: kv.length, kv_bytes: kv.bytes, kv_allocated: kv.allocated })
 
+/** @type {{[E in TraceEvent as E['type']]: (state: State, event: E) => Partial<State>}} */
 const after = {
   queued: (state, event) => ({ phase: 'queued', ahead: event.ahead }),
   started: (state, event) => ({ phase: 'prefill', ahead: 0, prompt: event.prompt.length }),
@@ -81,12 +115,23 @@ const after = {
   finished: (state, event) => ({ phase: 'done', reason: event.reason }),
 }
 
-/** The state after one more event. */
+/**
+ * The state after one more event.
+ *
+ * @param {State} state
+ * @param {TraceEvent} event
+ * @returns {State}
+ */
 export function advance(state, event) {
-  return { ...state, ...after[event.type](state, event), at: event.at }
+  const change = /** @type {(state: State, event: TraceEvent) => Partial<State>} */ (after[event.type])
+  return { ...state, ...change(state, event), at: event.at }
 }
 
-/** The state after the first `step` events (all of them when left out). */
+/**
+ * The state after the first `step` events (all of them when left out).
+ *
+ * @param {TraceEvent[]} events
+ */
 export function stateAt(events, step = events.length) {
   return events.slice(0, step).reduce(advance, START)
 }

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * A run's events, complete or so far, with what drawing needs looked up once: the state after every event, the
  * forward passes of prefill, the decode steps, the words, the steps that read guesses. Nothing is added to what was
@@ -6,19 +7,45 @@
 import { advance, START } from './state.js'
 import { bytesOf, Norms } from './norms.js'
 
+/**
+ * @import {Candidate, Chose, Decoded, Finished, Forgot, Queued, Reused, Started, TraceEvent} from './events.js'
+ * @import {State} from './state.js'
+ *
+ * @typedef {{a: number, b: number}} Span seconds from and to; `b` is Infinity while it goes on
+ * @typedef {Span & {start: number, stop: number, layers: Span[], taken?: boolean}} Pass over prompt positions [start, stop)
+ * @typedef {Span & Partial<Decoded> & {position: number, together: number, layers: Span[], taken?: boolean, drafted?: boolean}} Step
+ * @typedef {Span & {from: number, drafts: Candidate[], accepted: number, read: number}} Guess
+ * @typedef {Chose & {taken?: boolean}} Chosen
+ * @typedef {Chosen & {index: number, joined: boolean, drafted: boolean, along: boolean, said?: number}} Word
+ */
+
 export class Trace {
   constructor() {
+    /** @type {TraceEvent[]} */
     this.events = []
+    /** @type {State[]} */
     this.states = [START]
+    /** @type {Queued[]} */
     this.waits = []
+    /** @type {Started | null} */
     this.started = null
+    this.keys = new Norms(0, 0)
+    this.values = new Norms(0, 0)
+    /** @type {Pass[]} */
     this.passes = []
+    /** @type {Step[]} */
     this.steps = []
+    /** @type {Word[]} */
     this.words = []
+    /** @type {Guess[]} */
     this.guesses = []
+    /** @type {Reused | null} */
     this.reused = null
+    /** When the notes of a position were let go. @type {Map<number, number>} */
     this.gone = new Map()
+    /** @type {Forgot[]} */
     this.forgets = []
+    /** @type {Finished | null} */
     this.finished = null
   }
 
@@ -29,7 +56,7 @@ export class Trace {
     return this.started ? this.started.prompt.length : 0
   }
   get layers() {
-    return this.started ? this.facts.layers : 0
+    return this.started ? this.started.facts.layers : 0
   }
   get last() {
     return this.states[this.states.length - 1]
@@ -40,17 +67,19 @@ export class Trace {
   }
   /** Bytes of K and V that one position takes in one layer. */
   get noteBytes() {
-    const { kv_heads, head_size, value_bytes } = this.facts
+    if (!this.started) return 0
+    const { kv_heads, head_size, value_bytes } = this.started.facts
     const { squeezed } = this
     return 2 * kv_heads * (squeezed ? squeezed.codes + squeezed.scales : head_size * value_bytes)
   }
   /** Bytes of one head's K or V where notes are kept squeezed (engine/cache/quantised.py), else null. */
   get squeezed() {
-    const { head_size } = this.facts
-    const { dtype } = this.started.settings.keeping ?? {}
+    const dtype = this.started?.settings.keeping?.dtype ?? 'model'
+    if (!this.started || dtype === 'model') return null
+    const { head_size } = this.started.facts
     const bits = { fp8: 8, int8: 8, int4: 4, int2: 2 }[dtype]
     const groups = Math.ceil(head_size / 64)
-    return bits ? { codes: Math.ceil((head_size * bits) / 8), scales: groups * (dtype === 'fp8' ? 2 : 4) } : null
+    return { codes: Math.ceil((head_size * bits) / 8), scales: groups * (dtype === 'fp8' ? 2 : 4) }
   }
   /** When the prompt's forward passes were over, Infinity before. */
   get read() {
@@ -72,26 +101,35 @@ export class Trace {
     return this.passes.reduce((sum, pass) => sum + pass.b - pass.a, 0)
   }
 
-  /** Positions of the prompt whose notes have not been let go at `t`. */
+  /** Positions of the prompt whose notes have not been let go at `t`. @param {number} t */
   stillThere(t) {
     let n = this.prompt
     for (const { at, positions } of this.forgets) if (at <= t) n -= positions.filter((one) => one < this.prompt).length
     return n
   }
 
+  /** @param {TraceEvent} event */
   push(event) {
     this.events.push(event)
     this.states.push(advance(this.last, event))
-    index[event.type](this, event)
+    const look = /** @type {(trace: Trace, event: TraceEvent) => void} */ (index[event.type])
+    look(this, event)
   }
 
-  /** The state at `t` seconds. */
+  /** The state at `t` seconds. @param {number} t */
   stateAt(t) {
     return this.states[upTo(this.events, t, (event) => event.at)]
   }
 }
 
-/** How many of `list`, ordered by `when`, have happened at `t`. */
+/**
+ * How many of `list`, ordered by `when`, have happened at `t`.
+ *
+ * @template T
+ * @param {T[]} list
+ * @param {number} t
+ * @param {(one: T) => number} when
+ */
 export function upTo(list, t, when) {
   let low = 0
   let high = list.length
@@ -103,6 +141,7 @@ export function upTo(list, t, when) {
   return low
 }
 
+/** @type {{[E in TraceEvent as E['type']]: (trace: Trace, event: E) => void}} */
 const index = {
   queued(trace, event) {
     trace.waits.push(event)
@@ -121,10 +160,7 @@ const index = {
    */
   reused(trace, event) {
     trace.reused = event
-    for (const [norms, text] of [
-      [trace.keys, event.key_norms],
-      [trace.values, event.value_norms],
-    ]) {
+    for (const [norms, text] of normsOf(trace, event)) {
       const bytes = bytesOf(text)
       for (let layer = 0; layer < trace.layers; layer++) {
         norms.put(layer, 0, bytes.subarray(layer * event.stop, (layer + 1) * event.stop))
@@ -135,7 +171,9 @@ const index = {
     const layers = Array.from({ length: trace.layers }, () => at)
     trace.passes.push({ start: 0, stop: Math.min(event.stop, trace.prompt), ...at, layers, taken: true })
     event.written.forEach((word, i) => {
-      index.chose(trace, { ...word, at: event.at, taken: true })
+      /** @type {Chosen} */
+      const taken = { ...word, at: event.at, taken: true }
+      index.chose(trace, taken)
       trace.steps.push({ position: trace.prompt + i, ...at, layers, together: 1, taken: true })
     })
   },
@@ -147,10 +185,7 @@ const index = {
       trace.passes.push(pass)
     }
     pass.layers.push({ a: event.at - event.seconds, b: event.at })
-    for (const [norms, text] of [
-      [trace.keys, event.key_norms],
-      [trace.values, event.value_norms],
-    ]) {
+    for (const [norms, text] of normsOf(trace, event)) {
       norms.put(event.index, event.start, bytesOf(text))
       norms.scale(event.index)
     }
@@ -163,14 +198,15 @@ const index = {
 
   chose(trace, event) {
     const { token } = event
-    const before = trace.words[trace.words.length - 1]
+    const before = trace.words.at(-1)
     // Tokens that are parts of one character are one stroke on the sheet, finished when the character is whole.
-    const joined = Boolean(before) && !token.special && token.start < before.token.stop
+    const joined = before !== undefined && !token.special && token.start < before.token.stop
     const index = trace.words.length
     // Of a step that read guesses the first words are those it accepted, then comes one of its own.
     const guess = trace.guesses.at(-1)
-    const inGuess = guess && index <= guess.from + guess.accepted
-    trace.words.push({ ...event, index, joined, drafted: Boolean(inGuess) && index < guess.from + guess.accepted, along: Boolean(inGuess) && index > guess.from })
+    const drafted = guess !== undefined && index < guess.from + guess.accepted
+    const along = guess !== undefined && index > guess.from && index <= guess.from + guess.accepted
+    trace.words.push({ ...event, index, joined, drafted, along })
   },
 
   decoded(trace, event) {
@@ -206,4 +242,9 @@ const index = {
   finished(trace, event) {
     trace.finished = event
   },
+}
+
+/** The norms an event tells, each with where they go. @param {Trace} trace @param {{key_norms: string, value_norms: string}} event */
+function normsOf(trace, event) {
+  return /** @type {const} */ ([[trace.keys, event.key_norms], [trace.values, event.value_norms]])
 }

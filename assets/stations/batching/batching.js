@@ -5,20 +5,17 @@
  */
 import { el, fill, rich, setText, tag } from '../../scene/dom.js'
 import { bytes, duration, number } from '../../scene/text.js'
-import { Curves } from '../shared/curves.js'
 import { Desk } from '../lab/desk.js'
 import { mountLab } from '../lab/lab.js'
-import { bars } from '../lab/bars.js'
 import { Together } from '../lab/together.js'
 
 const WAYS = ['alone', 'static', 'continuous']
-const MARK = { alone: 'before', static: 'other', continuous: 'after' }
 const time = (seconds) => duration(seconds).join(' ')
 
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   const group = (way) => ({ name: way, runs: [1, 2, 3].map((n) => `${way}_${n}`), after: 0 })
   lab.both = new Together(lab, [group('alone'), group('continuous')])
-  return { problem: new Problem(lab), idea: new Idea(lab), measured: new Measured(lab), proof: new Proof(lab) }
+  return { first: 'idea', problem: new Problem(lab), idea: new Idea(lab), measured: new Measured(lab), proof: new Proof(lab) }
 })
 
 /** The run on show: what a step of it read, and how much of that would have served others too. */
@@ -52,8 +49,8 @@ class Idea {
     this.choice = el('fieldset', { class: 'switch' }, el('legend', {}, words.idea.way), ...WAYS.map((way) => el('label', {}, this.ways[way], el('span', {}, words.ways[way]))))
     this.told = el('p', { 'data-way': '', 'aria-live': 'polite' })
     this.verdict = el('p', { class: 'verdict' })
-    this.desk = new Desk({ words: words.desk, label: words.idea.picture, step: true, say: (t, people) => this.say(t, people) })
-    this.whole = el('div', {}, el('div', { class: 'row' }, this.choice), this.told, this.verdict, this.desk.root)
+    this.desk = new Desk({ words: words.desk, label: words.idea.picture, chart: lab.chart('batching-desk'), step: true, say: (t, people) => this.say(t, people) })
+    this.whole = el('div', {}, el('div', { class: 'row' }, this.choice), this.verdict, this.desk.root, this.told)
     this.root = el('div', {}, this.none, this.whole)
     this.way = 'alone'
   }
@@ -78,6 +75,7 @@ class Idea {
     this.verdict.replaceChildren(...rich(words.idea.told, { tokens: number(one.tokens), seconds: time(one.seconds), rate: number(one.rate, 1), ttft: time(one.ttft.middle), most: time(one.ttft.high) }), ' ', this.lab.tag())
     const end = Math.max(...figures.ways.map(({ seconds }) => seconds))
     this.desk.show(one.members, { end, stops: one.turns.map(({ stop }) => stop) })
+    this.lab.draw(this.desk.chart, { pick: way })
   }
 
   /** The turn that goes on at `t`: who is read, who writes, who waits, who joins and who leaves after it. */
@@ -110,23 +108,31 @@ class Measured {
   constructor(lab) {
     this.lab = lab
     const { words } = lab
-    const chart = (name, up) => new Curves({ name, label: words.batch[name], across: words.batch.across, up, high: 0.5 })
-    this.rates = chart('rate', words.batch.rate_axis)
-    this.tpots = chart('tpot', words.batch.tpot_axis)
-    this.company = el('div')
+    this.charts = Object.fromEntries(['ways', 'rate', 'tpot', 'reference'].map((name) => [name, lab.chart(`batching-${name}`)]))
+    const { ways, rate, tpot, reference } = this.charts
+    this.gap = el('p', { class: 'hint' })
+    this.table = el('div', { class: 'wide' })
+    this.company = el('div', {}, el('h3', {}, words.company.title), ways.root, this.gap, this.table)
     this.told = el('p', { class: 'verdict', 'data-batch': '' })
-    this.batch = el('div', {}, el('h3', {}, words.batch.title), el('p', { class: 'hint' }, words.batch.lead), el('div', { class: 'two' }, el('div', {}, el('h4', {}, words.batch.rate), this.rates.root), el('div', {}, el('h4', {}, words.batch.tpot), this.tpots.root)), this.told)
-    this.reference = el('div')
+    this.batch = el('div', {}, el('h3', {}, words.batch.title), el('div', { class: 'two' }, el('div', {}, el('h4', {}, words.batch.rate), rate.root), el('div', {}, el('h4', {}, words.batch.tpot), tpot.root)), this.told, el('p', { class: 'hint' }, words.batch.lead))
+    this.beside = el('p', { class: 'verdict' })
+    this.reference = el('div', {}, el('h3', {}, words.reference.title), reference.root, this.beside, el('p', { class: 'hint' }, words.reference.lead))
     this.root = el('div', {}, this.company, this.batch, this.reference)
   }
 
   show() {
     const { figures } = this.lab
-    this.batch.hidden = !figures?.batches.length
-    if (!figures) return
-    this.company.replaceChildren(...(figures.ways.length ? this.people(figures.ways) : []))
-    if (figures.batches.length) this.curves(figures.batches)
-    this.reference.replaceChildren(...(figures.reference ? this.beside(figures.reference) : []))
+    const { ways = [], batches = [], reference = null } = figures ?? {}
+    this.company.hidden = !ways.length
+    this.batch.hidden = !batches.length
+    this.reference.hidden = !reference
+    if (ways.length) this.people(ways)
+    if (batches.length) this.steps(batches)
+    if (reference) this.library(reference)
+  }
+
+  close() {
+    Object.values(this.charts).forEach((chart) => chart.close())
   }
 
   people(ways) {
@@ -137,20 +143,18 @@ class Measured {
       const value = way.members.find((one) => one.name === name)[figure]
       return el('td', { 'data-cell': `${way.way}-${name}-${figure}`, 'data-value': value ?? '' }, value === null ? '–' : time(value))
     }
-    return [el('h3', {}, words.company.title), el('p', { class: 'hint' }, fill(words.company.lead, { gap: time(ways[0].gap) })),
-      bars([{ label: words.company.rate, sides: ways.map((one) => ({ name: `rate-${one.way}`, mark: MARK[one.way], label: words.ways[one.way], middle: one.rate })) }], { say: (value) => fill(words.company.per_second, { n: number(value, 1) }), tag }),
-      el('div', { class: 'wide' }, el('table', { class: 'people' },
+    this.lab.draw(this.charts.ways)
+    setText(this.gap, fill(words.company.lead, { gap: time(ways[0].gap) }))
+    this.table.replaceChildren(el('table', { class: 'people' },
         el('thead', {}, el('tr', {}, el('th', { rowspan: 2 }, ''), el('th', { rowspan: 2 }, words.company.words), ...ways.map((one) => el('th', { colspan: 2, scope: 'colgroup' }, words.ways[one.way], ' ', tag()))),
           el('tr', {}, ...ways.flatMap(() => ['TTFT', 'TPOT'].map((name) => el('th', { scope: 'col' }, name))))),
-        el('tbody', {}, ...names.map((name, i) => el('tr', { 'data-person': name }, el('th', { scope: 'row' }, name), el('td', {}, number(ways[0].members[i].words.length)), ...ways.flatMap((one) => [cell(one, name, 'ttft'), cell(one, name, 'tpot')]))))))]
+        el('tbody', {}, ...names.map((name, i) => el('tr', { 'data-person': name }, el('th', { scope: 'row' }, name), el('td', {}, number(ways[0].members[i].words.length)), ...ways.flatMap((one) => [cell(one, name, 'ttft'), cell(one, name, 'tpot')]))))))
   }
 
-  curves(batches) {
+  steps(batches) {
     const { lab } = this
     const { words } = lab
-    const line = (name, value) => [{ name, mark: 'after', label: '', points: batches.map((one) => [one.batch, value(one)]) }]
-    this.rates.show(line('rate', (one) => one.rate))
-    this.tpots.show(line('tpot', (one) => 1000 * one.tpot.middle))
+    for (const name of ['rate', 'tpot']) lab.draw(this.charts[name])
     const [first, last] = [batches[0], batches.at(-1)]
     Object.assign(this.told.dataset, { batch: last.batch, rate: last.rate, tpot: last.tpot.middle })
     const values = { batch: last.batch, from: first.batch, n: number(first.n), times: number(last.rate / first.rate, 1), slower: number(last.tpot.middle / first.tpot.middle, 1), one: time(first.tpot.middle), all: time(last.tpot.middle), weights: bytes(last.weights) }
@@ -158,24 +162,14 @@ class Measured {
   }
 
   /** The library's own beside ours, or its own reason why not. */
-  beside({ ours, library, same, of }) {
+  library({ library, same, of }) {
     const { words } = this.lab
-    const tag = () => this.lab.tag()
-    const head = [el('h3', {}, words.reference.title), el('p', { class: 'hint' }, words.reference.lead)]
     const known = library.rate !== undefined
-    const side = (figure, value, sides) => sides.map(([name, mark, one]) => ({ name: `${figure}-${name}`, mark, label: words.reference[name], ...(one ? value(one) : { middle: null, missing: words.reference.none }) }))
-    const both = [['ours', 'after', ours], ['library', 'other', known ? library : null]]
-    return [...head,
-      bars([{ label: words.company.rate, sides: side('reference-rate', ({ rate }) => ({ middle: rate }), both) }], { say: (value) => fill(words.company.per_second, { n: number(value, 1) }), tag }),
-      ...['ttft', 'tpot'].map((figure) => bars([{ label: figure.toUpperCase(), sides: side(`reference-${figure}`, (one) => one[figure] ?? { middle: null }, both) }], { say: time, tag })),
-      el('p', { class: 'verdict', 'data-reference': known ? 'run' : 'refused', 'data-same': same ?? '', 'data-of': of }, known
-        ? fill(words.reference[same === of ? 'same' : 'differs'], { same, of, version: library.version })
-        : fill(words.reference.refused, { version: library.version, why: library.refused }))]
-  }
-
-  resize() {
-    this.rates.draw()
-    this.tpots.draw()
+    this.lab.draw(this.charts.reference)
+    Object.assign(this.beside.dataset, { reference: known ? 'run' : 'refused', same: same ?? '', of })
+    setText(this.beside, known
+      ? fill(words.reference[same === of ? 'same' : 'differs'], { same, of, version: library.version })
+      : fill(words.reference.refused, { version: library.version, why: library.refused }))
   }
 }
 

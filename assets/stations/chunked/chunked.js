@@ -4,19 +4,16 @@
  */
 import { el, fill, rich, setText, tag } from '../../scene/dom.js'
 import { duration, number } from '../../scene/text.js'
-import { Curves } from '../shared/curves.js'
 import { Desk } from '../lab/desk.js'
 import { mountLab } from '../lab/lab.js'
-import { bars } from '../lab/bars.js'
 import { Together } from '../lab/together.js'
 
 const time = (seconds) => duration(seconds).join(' ')
 const AFTER = 8
-const told = (gap) => gap && [...gap, time(gap[1] - gap[0])]
 
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   lab.both = new Together(lab, [{ name: 'whole', runs: ['whole_a', 'whole_b'], after: AFTER }, { name: 'chunked', runs: ['chunked_a', 'chunked_b'], after: AFTER }])
-  return { problem: new Problem(lab), idea: new Idea(lab), measured: new Measured(lab), proof: new Proof(lab) }
+  return { first: 'idea', problem: new Problem(lab), idea: new Idea(lab), measured: new Measured(lab), proof: new Proof(lab) }
 })
 
 /** The run on show: how many words of somebody else would have fitted into its reading. */
@@ -48,11 +45,10 @@ class Idea {
     this.slide = el('input', { type: 'range', min: 0, value: 0, 'aria-label': words.idea.chunk, 'data-do': 'chunk', oninput: () => this.draw() })
     this.size = el('output', { class: 'clock' })
     this.told = el('p', { class: 'verdict', 'aria-live': 'polite', 'data-chunk': '' })
-    this.mark = el('span')
-    this.desk = new Desk({ words: words.desk, label: words.idea.picture, say: (t, people) => this.say(people) })
-    this.curve = new Curves({ name: 'trade', label: words.idea.curve, across: words.idea.across, up: words.idea.up, high: 0.62 })
+    this.desk = new Desk({ words: words.desk, label: words.idea.picture, chart: lab.chart('chunked-desk'), say: (t, people) => this.say(people) })
+    this.trade = lab.chart('chunked-trade')
     this.whole = el('div', {}, el('div', { class: 'row' }, el('label', {}, words.idea.length, this.lengths), el('label', { class: 'slide' }, words.idea.chunk, this.slide), this.size),
-      this.told, el('div', { class: 'trade' }, this.desk.root, el('div', {}, el('h3', {}, words.idea.curve, ' ', this.mark), this.curve.root, el('p', { class: 'hint' }, words.idea.curve_why))))
+      this.told, el('div', { class: 'trade' }, this.desk.root, el('div', {}, el('h3', {}, words.idea.curve), this.trade.root, el('p', { class: 'hint' }, words.idea.curve_why))))
     this.root = el('div', {}, this.none, this.whole)
   }
 
@@ -91,17 +87,13 @@ class Idea {
     this.slide.setAttribute('aria-valuetext', name)
     Object.assign(this.told.dataset, { chunk, n, stall: stall.middle, ttft: ttft.middle, passes })
     this.told.replaceChildren(...rich(words.idea[chunk ? 'parts' : 'one'], { n: number(n), passes, stall: time(stall.middle), quiet: time(quiet), between: time(between.middle), ttft: time(ttft.middle) }), ' ', lab.tag())
-    this.mark.replaceChildren(lab.tag())
     const { words: written, arrived, late, chunks } = sitting
     const end = Math.max(...points.map((each) => Math.max(each.sitting.words.at(-1), each.sitting.late.at(-1))))
     this.desk.show([
-      { name: 'A', label: words.people.A, arrived: 0, chunks: [], words: written, gap: told(Desk.gap(written, arrived, late[0])) },
+      { name: 'A', label: words.people.A, arrived: 0, chunks: [], words: written },
       { name: 'B', label: words.people.B, arrived, chunks, words: late },
     ], { end })
-    this.curve.show([
-      { name: 'all', mark: 'decode', label: '', points: points.map((each) => [each.ttft.middle, 1000 * each.stall.middle]) },
-      { name: 'now', mark: 'now', label: name, line: false, points: [[ttft.middle, 1000 * stall.middle]] },
-    ])
+    for (const chart of [this.desk.chart, this.trade]) lab.draw(chart, { pick: `${n}/${chunk}` })
   }
 
   say(people) {
@@ -113,30 +105,35 @@ class Idea {
     return fill(words.now[a.doing === 'done' ? 'after' : 'both'], { k: a.written, late: b.written })
   }
 
-  resize() {
-    this.curve.draw()
-  }
-
   close() {
     this.desk.close()
+    this.trade.close()
   }
 }
 
-/** For each length: the longest wait, and the newcomer's TTFT, by chunk size. */
+/** The longest wait, and the newcomer's TTFT, by chunk size and length; what chunks cost in all. */
 class Measured {
   constructor(lab) {
     this.lab = lab
-    this.root = el('div')
+    const { words } = lab
+    this.none = el('p', { class: 'hint' }, lab.common.unmeasured)
+    this.charts = Object.fromEntries(['stall', 'ttft'].map((name) => [name, lab.chart(`chunked-${name}`)]))
+    this.prices = el('div')
+    this.both = el('div', { class: 'two', hidden: true }, ...Object.entries(this.charts).map(([name, chart]) =>
+      el('div', {}, el('h3', {}, words.measured[name]), chart.root, el('p', { class: 'hint' }, words.measured[`${name}_why`]))))
+    this.root = el('div', {}, this.none, this.both, this.prices)
   }
 
   show() {
-    const { figures, words } = this.lab
-    const tag = () => this.lab.tag()
-    const name = ({ chunk, passes }) => (chunk ? fill(words.measured.chunk, { n: number(chunk), passes }) : words.whole)
-    const rows = (one, figure) => bars([{ label: fill(words.tokens, { n: number(one.n) }), sides: one.points.map((point) => ({ name: `${figure}-${one.n}-${point.chunk}`, mark: point.chunk ? 'after' : 'before', label: name(point), ...point[figure] })) }], { say: time, tag })
-    this.root.replaceChildren(...['stall', 'ttft'].filter(() => figures?.lengths.length).flatMap((figure) => [
-      el('h3', {}, words.measured[figure]), el('p', { class: 'hint' }, words.measured[`${figure}_why`]), ...figures.lengths.map((one) => rows(one, figure))]),
-    ...(figures?.lengths ?? []).map((one) => this.price(one)).filter(Boolean))
+    const lengths = this.lab.figures?.lengths ?? []
+    this.none.hidden = lengths.length > 0
+    this.both.hidden = !lengths.length
+    if (lengths.length) for (const chart of Object.values(this.charts)) this.lab.draw(chart)
+    this.prices.replaceChildren(...lengths.map((one) => this.price(one)).filter(Boolean))
+  }
+
+  close() {
+    Object.values(this.charts).forEach((chart) => chart.close())
   }
 
   /** What chunks cost in all: the passes' own seconds, whole against the smallest. */

@@ -53,13 +53,14 @@ export class Side {
     const known = [...this.picker.options].some((option) => option.value === run)
     if (!known) this.picker.prepend(el('option', { value: run }, run))
     this.picker.value = run
+    this.picker.title = this.picker.selectedOptions[0].textContent // a long one is cut
   }
 
   /** What the list calls the run; one that came later is called so once its summary is here. */
   get title() {
     const option = this.picker?.selectedOptions[0]
     const told = this.scene?.summary
-    if (option && told?.id === option.value && option.textContent === told.id) option.textContent = told.title
+    if (option && told?.id === option.value && option.textContent === told.id) this.picker.title = option.textContent = told.title
     return option?.textContent ?? ''
   }
 

@@ -12,7 +12,7 @@ const time = (seconds) => duration(seconds).join(' ')
 
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   const proof = new Proof(lab)
-  return { idea: new TilesView(lab, (head, walk) => proof.of(head, walk)), measured: new Measured(lab), problem: new Problem(lab), proof }
+  return { first: 'idea', idea: new TilesView(lab, (head, walk) => proof.of(head, walk)), measured: new Measured(lab), problem: new Problem(lab), proof }
 })
 
 /** One layer's matrix of weights beside its K and V, for this paper and for longer ones. */
@@ -58,10 +58,10 @@ class Measured {
     this.kernels.hidden = !kernel.length
     this.engine.hidden = !run.length
     if (kernel.length) {
-      lab.draw(this.layer)
+      for (const chart of this.layer) lab.draw(chart)
       this.list(kernel)
     }
-    if (run.length) lab.draw([this.runs])
+    if (run.length) lab.draw(this.runs)
   }
 
   list(kernel) {

@@ -12,7 +12,7 @@ const CSS = new URL('../lab/kept.css', import.meta.url).href
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   const desk = { lab, words: lab.words, scene: lab.scene, paper: null, way: 'sink', budget: null, listeners: [] }
   desk.choose = (changes) => { Object.assign(desk, changes); desk.listeners.forEach((part) => part.show()) }
-  const parts = { idea: new TornPicture(desk), measured: new Measured(desk), problem: new Problem(desk), proof: new Proof(desk) }
+  const parts = { first: 'idea', idea: new TornPicture(desk), measured: new Measured(desk), problem: new Problem(desk), proof: new Proof(desk) }
   desk.listeners.push(parts.idea, parts.measured, parts.proof)
   return parts
 })
@@ -65,7 +65,7 @@ class Measured {
     this.table.replaceChildren(el('table', { class: 'kept' },
       el('thead', {}, el('tr', {}, ...['way', 'bytes', 'fact', 'right', 'kl', 'agreed', 'slower'].map((name) => el('th', { scope: 'col' }, words.heads[name])))),
       el('tbody', {}, ...rows)))
-    lab.draw([this.times], { part: `${this.desk.paper}/${this.desk.budget}` })
+    lab.draw(this.times, { pick: `${this.desk.paper}/${this.desk.budget}` })
   }
 }
 

@@ -17,7 +17,7 @@ export class TornPicture {
     this.canvas = el('canvas', {})
     this.picture = el('div', { class: 'columns-picture', role: 'slider', tabindex: 0, 'aria-label': words.picture.label, 'aria-valuemin': 1 }, this.canvas)
     this.told = el('p', { class: 'told', 'aria-live': 'polite' })
-    this.text = el('p', { class: 'forgetting-text', dir: 'auto' })
+    this.text = el('p', { class: 'forgetting-text', dir: 'auto', tabindex: 0 })
     this.key = el('ul', { class: 'key' }, ...Object.entries(words.picture.key).map(([name, text]) => el('li', { class: name }, text)))
     this.whole = el('div', {}, this.pick, this.picture, this.key, this.told, this.text)
     this.root = el('div', { 'data-torn': '' }, this.none, this.whole)

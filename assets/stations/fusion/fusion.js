@@ -11,7 +11,7 @@ const time = (seconds) => duration(seconds).join(' ')
 
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   Object.defineProperty(lab, 'layers', { get: () => layersOf(lab) })
-  return { idea: new Operations(lab), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }
+  return { first: 'idea', idea: new Operations(lab), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }
 })
 
 /**
@@ -68,7 +68,7 @@ class Measured {
     this.pass.hidden = !figures?.decode.length && !figures?.prefill.length
     this.layer.hidden = !layers.length
     if (!figures) return
-    lab.draw([...(figures.layer.length ? [this.times] : []), ...this.passes.filter(({ name }) => figures[name.split('-')[1]].length)])
+    for (const chart of [...(figures.layer.length ? [this.times] : []), ...this.passes.filter(({ name }) => figures[name.split('-')[1]].length)]) lab.draw(chart)
     this.layerTable(layers)
   }
 

@@ -7,7 +7,7 @@ import { bytes, number } from '../../scene/text.js'
 import { mountLab } from '../lab/lab.js'
 
 export const mount = (element, options) => mountLab(element, options, (lab) =>
-  ({ idea: new Ways(lab), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }))
+  ({ first: 'idea', idea: new Ways(lab), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }))
 
 const variantsOf = (lab) => lab.told?.plan.find(({ piece }) => piece === 'cache')?.variants ?? []
 
@@ -48,14 +48,27 @@ class Ways {
     const { lab } = this
     const variants = variantsOf(lab)
     if (!variants.length || !lab.facts) return
+    this.other = lab.told.model !== lab.facts.model
+    this.facts = this.other ? this.sized(variants) : lab.facts
     this.pictures.replaceChildren(...variants.map((variant) => this.picture(variant)))
     this.formulas.replaceChildren(...variants.map((variant) => this.formula(variant)))
     this.sizes()
   }
 
+  /** The sizes of the model that the lab tells of, where that is not the run's: they follow from its ways. */
+  sized(variants) {
+    const { told, facts } = this.lab
+    const [ordinary, own] = ['ordinary', 'own'].map((name) => variants.find((variant) => variant.name === name))
+    const width = told.machine.dtype === 'float32' ? 4 : 2
+    return {
+      context: facts.context, heads: ordinary.kv_heads, kv_heads: own.kv_heads, value_bytes: width,
+      head_size: ordinary.values / (2 * ordinary.kv_heads), layers: ordinary.per_token / (ordinary.values * width),
+    }
+  }
+
   picture({ name, kv_heads: kept }) {
-    const { words, facts } = this.lab
-    const { heads } = facts
+    const { words } = this.lab
+    const { heads } = this.facts
     const [wide, high, edge] = [240, 112, 14]
     const place = (i, of) => edge + ((i + 0.5) * (wide - 2 * edge)) / of
     const drawing = svg('svg', { viewBox: `0 0 ${wide} ${high}`, role: 'img', 'aria-label': fill(words.ways.picture[name], { heads, kept }) })
@@ -73,27 +86,28 @@ class Ways {
     }
     const mine = name === 'own'
     return el('figure', { class: mine ? 'way own' : 'way', 'data-way': name, 'data-kept': kept }, drawing,
-      el('figcaption', {}, el('b', {}, words.ways.name[this.title(name)]), ' ', mine ? el('span', { class: 'mine' }, words.ways.mine) : '', el('small', {}, words.ways.about[name])))
+      el('figcaption', {}, el('b', {}, words.ways.name[this.title(name)]), ' ', mine ? el('span', { class: 'mine' }, this.other ? this.lab.told.model : words.ways.mine) : '', el('small', {}, words.ways.about[name])))
   }
 
   /** What the model's own way is called: it may be the ordinary one, or the one that shares all. */
   title(name) {
-    const { heads, kv_heads: kept } = this.lab.facts
+    const { heads, kv_heads: kept } = this.facts
     if (name !== 'own') return name
     return kept === heads ? 'ordinary' : kept === 1 ? 'multi' : 'grouped'
   }
 
   formula({ name, kv_heads: kept, values, per_token: per }) {
-    const { words, facts, scene } = this.lab
-    const { layers, head_size: size, value_bytes: width } = facts
+    const { words, scene } = this.lab
+    const { layers, head_size: size, value_bytes: width } = this.facts
     const text = fill(words.ways[kept ? 'formula' : 'formula_latent'], { layers, kept, size, width, half: Math.floor(size / 2), per: number(per) })
     return el('li', { 'data-formula': name, 'data-value': per, 'data-values': values }, el('b', {}, words.ways.name[this.title(name)]), ' ', text, ' ', tag(scene, 'computed', true))
   }
 
   sizes() {
     const { lab, slider } = this
-    const { words, facts } = lab
-    const n = Math.max(1, Math.round(facts.context ** (slider.value / 100)))
+    if (!this.facts) return
+    const { words } = lab
+    const n = Math.max(1, Math.round(this.facts.context ** (slider.value / 100)))
     setText(this.said, fill(words.ways.tokens, { n: number(n) }))
     slider.dataset.n = n
     this.chart.show({ run: lab.options.run, tokens: n })
@@ -116,7 +130,7 @@ class Measured {
     this.decode.hidden = !figures?.decode.length
     if (!figures) return
     const { decode, cache } = figures
-    if (decode.length) this.lab.draw([this.chart])
+    if (decode.length) this.lab.draw(this.chart)
     if (!cache) return
     const { ordinary, own, multi } = cache.allocated
     Object.assign(this.cache.dataset, { ordinary, own, multi, positions: cache.positions })

@@ -1,37 +1,34 @@
 /**
- * Several people at one desk on one clock: a row each, time to the right. Dashed while somebody waits, a block for each
- * pass that reads, a tick for each word; what has not happened yet is under a veil. Played in the time it took.
+ * Several people at one desk on one clock, played in the time it took: a chart of lanes (`views/figures/gantt.py`), what has
+ * not happened yet under a veil, and who does what at the moment in a sentence.
  *
- * `show(people, {end})`: people [{name, label, arrived, began, chunks: [[start, stop, from, to]], words: [seconds], gap:
- * [start, stop, text]}]. The root is [data-desk] with data-at and data-end; [data-who=NAME] tells data-arrived, data-first,
- * data-words, and data-state at the moment on show: away, waiting, reading, writing, done.
+ * `show(people, {end})`: people [{name, label, arrived, chunks: [[start, stop, from, to]], words: [seconds]}]; the chart
+ * shows the same people until the same `end`, and whoever shows them asks for it. The root is [data-desk] with data-at, data-end
+ * and data-states: {NAME: away, waiting, reading, writing or done} at the moment on show.
  */
 import { button, el, fill, setText } from '../../scene/dom.js'
-import { decimals, niceStep } from '../../scene/draw/ruler.js'
 import { number } from '../../scene/text.js'
 
 export class Desk {
   /** `words`: of `desk` in the page's words; `say(t, people)` may tell the moment in other words; `step`: whether there are
    * buttons from one of the `stops` to the next. */
-  constructor({ words, label, say = () => '', step = false }) {
-    Object.assign(this, { words, say, people: [], at: 0, end: 0, stops: [] })
+  constructor({ words, label, chart, say = () => '', step = false }) {
+    Object.assign(this, { words, chart, say, people: [], at: 0, end: 0, stops: [] })
     this.toggle = button(words.play, () => this.play(), { class: 'pill main', 'data-do': 'play' })
     this.scrub = el('input', { type: 'range', min: 0, max: 1000, value: 1000, 'aria-label': words.scrub, 'data-do': 'scrub', oninput: () => { this.halt(); this.to((this.end * +this.scrub.value) / 1000) } })
     this.clock = el('output', { class: 'clock' })
     this.told = el('p', { class: 'told', 'aria-live': 'off' })
-    this.rows = el('div', { class: 'rows', role: 'img', 'aria-label': label })
-    this.axis = el('div', { class: 'axis' })
-    this.key = el('ul', { class: 'seats-key' }, ...['waits', 'reads', 'writes'].map((name) => el('li', { class: name }, words.key[name])))
+    this.veil = el('i', { class: 'veil', hidden: true })
+    this.seen = el('div', { class: 'clocked', role: 'group', 'aria-label': label }, chart.root, this.veil)
+    chart.onDrawn = () => this.lie()
     this.root = el('div', { class: 'seats', 'data-desk': '' }, el('link', { rel: 'stylesheet', href: new URL('desk.css', import.meta.url).href }),
-      el('div', { class: 'row' }, this.toggle, ...(step ? [this.mover('back', '‹', -1), this.mover('step', '›', 1)] : []), this.scrub, this.clock), this.told, this.rows, this.axis, this.key)
+      el('div', { class: 'row' }, this.toggle, ...(step ? [this.mover('back', '‹', -1), this.mover('step', '›', 1)] : []), this.scrub, this.clock), this.told, this.seen)
   }
 
   /** Others, or the same served in another way: drawn anew, at the moment asked for (the end without). */
   show(people, { end, at = end, stops = [] }) {
     Object.assign(this, { people, end, stops })
     this.root.dataset.end = end
-    this.rows.replaceChildren(...people.map((one) => this.person(one)))
-    this.axis.replaceChildren(...this.ticks())
     this.to(this.frame ? this.at : at)
   }
 
@@ -43,30 +40,18 @@ export class Desk {
     }, { class: 'pill', 'data-do': name, 'aria-label': this.words[name] })
   }
 
-  share(seconds) {
-    return `${(100 * seconds) / this.end}%`
-  }
-
-  person({ name, label = name, arrived, chunks, words, gap }) {
-    const first = chunks[0]?.[0] ?? words[0] ?? this.end
-    const part = (kind, a, b, more = {}) => el('i', { class: kind, style: `left: ${this.share(a)}; width: ${this.share(Math.max(0, b - a))}`, ...more })
-    const read = chunks.length ? chunks.at(-1)[1] : first
-    return el('div', { class: 'who', 'data-who': name, 'data-arrived': arrived, 'data-first': words[0] ?? '', 'data-words': words.length },
-      el('b', {}, label),
-      el('span', { class: 'time' },
-        ...(first > arrived ? [part('waits', arrived, first)] : []),
-        ...(chunks.length > 1 ? [part('between', first, read)] : []),
-        ...chunks.map(([a, b, from, to]) => part('reads', a, b, { title: fill(this.words.chunk, { from: number(from + 1), to: number(to), time: number(1000 * (b - a)) }) })),
-        ...(words.length > 1 ? [part('writes', words[0], words.at(-1))] : []),
-        ...words.map((at) => el('u', { style: `left: ${this.share(at)}` })),
-        ...(gap ? [el('em', { class: 'gap', style: `left: ${this.share(gap[0])}; width: ${this.share(gap[1] - gap[0])}` }, el('span', {}, gap[2]))] : []),
-        el('s', { class: 'veil' })))
-  }
-
-  ticks() {
-    const step = niceStep(this.end / 6)
-    const count = Math.floor(this.end / step + 1e-9)
-    return Array.from({ length: count + 1 }, (_, i) => el('span', { style: `left: ${this.share(i * step)}` }, `${number(i * step, decimals(step))}${i === count ? ' s' : ''}`))
+  /** The veil lies over the chart's own paper, from the moment on. */
+  lie() {
+    const { frame } = this.chart
+    if (!this.heard) {
+      this.heard = true
+      frame.on('plotly_afterplot', () => this.lie())
+    }
+    const { l, t, w, h } = frame._fullLayout._size // Plotly tells its paper's place nowhere else
+    const share = this.end ? this.at / this.end : 1
+    const across = frame.offsetLeft + l + share * w
+    Object.assign(this.veil.style, { left: `${across}px`, width: `${(1 - share) * w}px`, top: `${frame.offsetTop + t}px`, height: `${h}px` })
+    this.veil.hidden = false
   }
 
   /** The longest wait for a word while somebody else, who came at `arrived`, waited for a first one at `late`. */
@@ -88,11 +73,11 @@ export class Desk {
   to(t) {
     this.at = Math.max(0, Math.min(this.end, t))
     this.root.dataset.at = this.at
-    this.root.style.setProperty('--at', this.share(this.at))
     this.scrub.value = Math.round((1000 * this.at) / this.end)
     setText(this.clock, `${number(this.at, 2)} s`)
     const doing = this.people.map((one) => ({ ...one, ...Desk.at(one, this.at) }))
-    doing.forEach(({ name, doing: what }) => { this.rows.querySelector(`[data-who="${name}"]`).dataset.state = what })
+    this.root.dataset.states = JSON.stringify(Object.fromEntries(doing.map(({ name, doing: what }) => [name, what])))
+    if (this.heard) this.lie()
     setText(this.told, this.say(this.at, doing) || this.sentence(doing))
   }
 
@@ -128,5 +113,6 @@ export class Desk {
 
   close() {
     cancelAnimationFrame(this.frame)
+    this.chart.close()
   }
 }

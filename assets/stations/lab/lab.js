@@ -3,11 +3,13 @@
  * both sat side by side, and when it does not help.
  *
  * `mountLab(element, options, make)`: `make(lab)` gives the parts that the remedy draws itself, any of
- * `{problem, idea, measured, proof}`, each `{root, show?(), resize?(), close?()}`; they stand on the page in the order
- * given, and the first has its prose below what it shows. `show` is called whenever there is more
+ * `{problem, idea, measured, proof}`, each `{root, show?(), resize?(), close?()}`. `show` is called whenever there is more
  * to draw: the run is told (`lab.started`, `lab.events`, `lab.facts`, `lab.summary`), or figures are (`lab.told`: what
  * GET /api/labs/NAME answers, `lab.figures`). Whatever a remedy says stands in its own words; `lab.common` are those
- * of every lab. Where nothing was measured here, `lab.figures` are those of a recorded result, and `lab.tag()` says so.
+ * of every lab. Where nothing was measured here, `lab.figures` are those of a recorded result, and `lab.tag()` says so; a
+ * part with such a tag says, too, when the figures are another model's than the run's.
+ * `first: 'idea'` among the parts puts the idea before the problem, and its lead after it. A part's charts are made by
+ * `lab.chart(name)` and drawn by `lab.draw(chart, {pick})`.
  * [data-lab] tells how much is measured, and in [data-figures] whose figures are shown: own, recorded or none.
  * [data-state] is as on the other stations.
  */
@@ -19,6 +21,7 @@ import { Chart } from '../shared/chart.js'
 import { Both } from './both.js'
 import { Measuring } from '../shared/measuring.js'
 import { mountStation } from '../shared/station.js'
+import { OtherModel } from '../shared/other_model.js'
 
 const SHEETS = ['../two_stages/two_stages.css', 'lab.css'].map((name) => new URL(name, import.meta.url).href)
 const AGAIN = 1500 // milliseconds until a model that is being loaded is asked for once more
@@ -36,6 +39,7 @@ export class Lab {
     Object.assign(this, { scene: options.scene, lang: options.lang, base: options.base ?? '', errors: options.errors, unreachable: words.unreachable })
     this.events = []
     this.charts = []
+    this.others = [] // of each part, the sentence that its figures are another model's
     this.api = new RunApi(this.base, options.run, options.lang)
     this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, this.common.state.waiting)
     this.measuring = this.measures()
@@ -49,41 +53,49 @@ export class Lab {
       return [link, new Promise((resolve) => { link.onload = link.onerror = resolve })]
     })
     this.root = el('div', { class: `body stages lab ${this.name}`, 'data-lab': this.name, 'data-measured': '', 'data-of': '', 'data-figures': 'none' },
-      ...this.styled.map(([link]) => link), this.state,
-      ...Object.entries(this.parts).map(([name, { root }], place) => this.part(name, place === 0, ...(name === 'measured' ? this.head() : []), root)),
-      this.part('both', false, this.both.root), this.part('not', false, this.points()))
-  }
-
-  /** What stands over the figures: the button that measures, and whose they are. */
-  head() {
-    return [el('div', { class: 'row measures' }, this.measuring.root, this.turn), this.trouble, this.source]
-  }
-
-  /** A chart of the service's; closed with the page. */
-  chart(name) {
-    const chart = new Chart({ name, base: this.base, lang: this.lang, words: this.words.chart, scene: this.scene })
-    this.charts.push(chart)
-    return chart
-  }
-
-  /** Draw charts of the results on show: those of this machine, or the recorded ones. */
-  draw(charts, query = {}) {
-    const whose = this.recorded ? { source: 'recorded' } : { model: this.own?.model }
-    for (const chart of charts) chart.show({ ...whose, ...query })
+      ...this.styled.map(([link]) => link), ...this.opening(),
+      this.part('measured', el('div', { class: 'row measures' }, this.measuring.root, this.turn), this.trouble, this.source, this.parts.measured?.root),
+      this.part('proof', this.parts.proof?.root), this.part('both', this.both.root), this.part('not', this.points()))
   }
 
   get common() {
     return this.options.common
   }
 
-  /** A sheet with its title (the remedy's own, else every lab's) and lead; the first shows before it tells. */
-  part(name, first, ...content) {
+  /** The line that tells of the run, the problem and the idea; where the idea is what one sees first, before them. */
+  opening() {
+    const [problem, idea] = ['problem', 'idea'].map((name) => this.part(name, this.parts[name]?.root))
+    if (this.parts.first !== 'idea') return [this.state, problem, idea]
+    const lead = idea.querySelector(':scope > header + p')
+    if (lead) idea.append(lead)
+    return [idea, this.state, problem]
+  }
+
+  /** A chart that the service draws from this lab's results. */
+  chart(name, more = {}) {
+    const chart = new Chart({ name, base: this.base, lang: this.lang, words: this.words.chart, scene: this.scene, ...more })
+    this.charts.push(chart)
+    return chart
+  }
+
+  /** Have a chart drawn from the results on show, unless it shows just that; `more`: what it is asked for beside them. */
+  draw(chart, more = {}) {
+    const query = { lab: this.name, model: this.shown.model, recorded: this.recorded || null, ...more }
+    const key = JSON.stringify([query, Object.values(this.results).map(({ taken }) => taken)])
+    if (chart.key === key) return
+    chart.key = key
+    chart.show(query)
+  }
+
+  /** A sheet with its title (the remedy's own, else every lab's) and lead. */
+  part(name, ...content) {
     const { words, common } = this
     const lead = words[name]?.lead
-    const prose = [name === 'problem' && words.story, lead].filter(Boolean).map((text) => el('p', {}, text))
-    const shown = content.filter(Boolean)
-    return el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name]?.title ?? common.titles[name])),
-      ...(first ? [...shown, ...prose] : [...prose, ...shown]))
+    const other = new OtherModel(words)
+    const sheet = el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name]?.title ?? common.titles[name])),
+      ...(lead ? [el('p', {}, lead)] : []), ...(name === 'problem' && words.story ? [el('p', {}, words.story)] : []), other.root, ...content.filter(Boolean))
+    this.others.push({ other, sheet })
+    return sheet
   }
 
   /** When it does not help: each of the words' points. */
@@ -226,7 +238,9 @@ export class Lab {
 
   /** A mark for figures of this lab: measured here, or recorded. */
   tag() {
-    return tag(this.scene, this.recorded ? 'recorded' : 'measured', true)
+    const mark = tag(this.scene, this.recorded ? 'recorded' : 'measured', true)
+    mark.dataset.ofLab = ''
+    return mark
   }
 
   see(recorded) {
@@ -247,6 +261,7 @@ export class Lab {
     setText(this.turn, common[this.recorded ? 'see_own' : 'see_recorded'])
     this.turn.hidden = !(this.shipped && this.measured)
     for (const part of Object.values(this.parts)) part.show?.()
+    for (const { other, sheet } of this.others) other.show(sheet.querySelector('[data-of-lab]') && this.facts?.model, this.shown?.model)
   }
 
   /** Where the figures come from, in sentences. */

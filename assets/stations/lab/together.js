@@ -21,10 +21,11 @@ export class Together extends Both {
     super(lab)
     this.groups = groups
     setText(this.go, lab.words.both.sit)
-    this.desks = Object.fromEntries(groups.map(({ name }) => [name, new Desk({ words: lab.words.desk, label: lab.words.both[name] })]))
+    this.desks = Object.fromEntries(groups.map(({ name }) => [name, new Desk({ words: lab.words.desk, label: lab.words.both[name], chart: lab.chart('together') })]))
     this.lives = el('div', { class: 'lives' }, ...groups.map(({ name }) => el('div', { 'data-live': name, hidden: true }, el('h3', {}, lab.words.both[name], ' ', tag(lab.scene, 'measured', true)), this.desks[name].root)))
     this.root.insertBefore(this.lives, this.table)
     this.leaves = []
+    this.clocks = { ...this.sat }
   }
 
   close() {
@@ -36,7 +37,7 @@ export class Together extends Both {
   async run() {
     const { lab } = this
     this.running = this.go.disabled = true
-    this.sat = {}
+    Object.assign(this, { sat: {}, clocks: {} })
     this.told.dataset.both = 'running'
     delete this.told.dataset.same
     try {
@@ -69,35 +70,43 @@ export class Together extends Both {
     return (await ask(lab.base, 'runs', lab.lang, { ...this.runs[name], model: this.model, owner: owner(), keep: true })).id
   }
 
+  /** To the run's end; what there is of it so far is drawn as it comes. */
   async follow(name, id, onMore = () => {}) {
     const { lab } = this
-    const events = []
+    const { created } = await ask(lab.base, `runs/${id}`, lab.lang)
+    const [events, trace] = [[], new Trace()]
+    const clock = (this.clocks[name] = { pressed: Date.parse(created) / 1000, chunks: [], times: [] })
     await new Promise((resolve, reject) => {
       this.leaves.push(new ServiceSource(lab.base, id).events(0, (more) => {
         events.push(...more)
+        for (const event of more) trace.push(event)
+        Object.assign(clock, { chunks: trace.passes.map(({ a, b, start, stop }) => [a, b, start, stop]), times: trace.words.map(({ at }) => at) })
+        this.lanes()
         onMore(events)
       }, resolve, (state) => state === 'refused' && reject({})))
     })
     const finished = events.at(-1)
-    const trace = new Trace()
-    for (const event of events) trace.push(event)
     if (finished.code || !trace.words.length) throw { message: finished.code ? fill(lab.errors[finished.code] ?? '', Object.fromEntries(finished.values)) : '' }
-    const { created } = await ask(lab.base, `runs/${id}`, lab.lang)
-    this.sat[name] = {
-      id, pressed: Date.parse(created) / 1000, ...figuresOf(trace),
-      chunks: trace.passes.map(({ a, b, start, stop }) => [a, b, start, stop]), times: trace.words.map(({ at }) => at),
+    this.sat[name] = { id, ...figuresOf(trace), ...clock }
+  }
+
+  /** Each group on its own clock as far as it got, all to one scale. */
+  lanes() {
+    const groups = this.groups.map((group) => ({ ...group, people: this.people(group.runs) })).filter(({ people }) => people.some(({ words, chunks }) => words.length + chunks.length))
+    const end = Math.max(0, ...groups.flatMap(({ people }) => people.map(lastOf)))
+    for (const { name } of this.groups) this.lives.querySelector(`[data-live=${name}]`).hidden = !groups.some((group) => group.name === name)
+    for (const { name, people, after } of groups) {
+      const now = Math.max(...people.map(lastOf))
+      const gap = after && people[1]?.words.length ? Desk.gap(people[0].words, people[1].arrived, people[1].words[0]) : null
+      this.desks[name].show(people, { end })
+      this.desks[name].chart.show({}, [...people.flatMap((one) => spansOf(one, now)), ...(gap ? [{ lane: people[0].label, kind: 'rest', start: gap[0], stop: gap[1] }] : [])].map((row) => ({ ...row, end })))
     }
   }
 
   draw() {
     const { lab, sat } = this
     const { common, words, scene } = lab
-    const end = Math.max(0, ...this.groups.flatMap(({ runs }) => this.people(runs).map((one) => one.words.at(-1)))) // one scale for all
-    for (const group of this.groups) {
-      const there = group.runs.every((run) => sat[run])
-      this.lives.querySelector(`[data-live=${group.name}]`).hidden = !there
-      if (there) this.live(group, end)
-    }
+    this.lanes()
     const names = this.groups.flatMap(({ runs }) => runs).filter((name) => sat[name])
     if (!names.length) return this.table.replaceChildren()
     if (names.length === Object.keys(this.runs).length) {
@@ -123,24 +132,31 @@ export class Together extends Both {
     return place === undefined ? null : this.sat[this.groups[0].runs[place]]
   }
 
-  /** The runs of a group that are over, on the clock of the one that was started first. */
+  /** The runs of a group that have begun, on the clock of the one that was started first. */
   people(runs) {
     const { words } = this.lab
-    const over = runs.filter((name) => this.sat[name])
-    const begin = Math.min(...over.map((name) => this.sat[name].pressed))
-    return over.map((name) => {
-      const { pressed, chunks, times } = this.sat[name]
+    const there = runs.filter((name) => this.clocks[name])
+    const begin = Math.min(...there.map((name) => this.clocks[name].pressed))
+    return there.map((name) => {
+      const { pressed, chunks, times } = this.clocks[name]
       const [offset, letter] = [pressed - begin, 'ABCDEFGH'[runs.indexOf(name)]]
       return { name: letter, label: words.people?.[letter] ?? letter, arrived: offset, chunks: chunks.map(([a, b, ...rest]) => [a + offset, b + offset, ...rest]), words: times.map((at) => at + offset) }
     })
   }
+}
 
-  live({ name, runs, after }, end) {
-    const people = this.people(runs)
-    const gap = after ? Desk.gap(people[0].words, people[1].arrived, people[1].words[0]) : null
-    if (gap) people[0].gap = [...gap, time(gap[1] - gap[0])]
-    this.desks[name].show(people, { end })
-  }
+const lastOf = ({ arrived, chunks, words }) => Math.max(arrived, chunks.at(-1)?.[1] ?? 0, words.at(-1) ?? 0)
+
+/** A person's rows of the chart; who is still waiting `now` waits until then. */
+function spansOf({ label: lane, arrived, chunks, words }, now) {
+  const first = chunks[0]?.[0] ?? words[0] ?? now
+  return [
+    ...(first > arrived ? [{ lane, kind: 'wait', start: arrived, stop: first }] : []),
+    ...(chunks.length > 1 ? [{ lane, kind: 'between', start: first, stop: chunks.at(-1)[1] }] : []),
+    ...chunks.map(([start, stop, a, b]) => ({ lane, kind: 'read', start, stop, label: `${a + 1}–${b}` })),
+    ...(words.length > 1 ? [{ lane, kind: 'write', start: words[0], stop: words.at(-1), label: String(words.length) }] : []),
+    ...words.map((at, k) => ({ lane, kind: 'word', start: at, stop: at, label: String(k + 1) })),
+  ]
 }
 
 const longest = (times) => (times.length > 1 ? Math.max(...times.slice(1).map((at, i) => at - times[i])) : null)

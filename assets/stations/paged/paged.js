@@ -8,7 +8,7 @@ import { mountLab } from '../lab/lab.js'
 import { PoolView } from './pool.js'
 
 export const mount = (element, options) => mountLab(element, options, (lab) =>
-  ({ idea: new PoolView(lab), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }))
+  ({ first: 'idea', idea: new PoolView(lab), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }))
 
 /** The run on show: what its cache had in the end, and what had been set aside for it. */
 class Problem {
@@ -52,7 +52,7 @@ class Measured {
     this.time.hidden = !figures?.time.length
     if (!figures) return
     const { papers } = figures.room
-    this.lab.draw([...(papers.length ? [this.rooms] : []), ...(figures.time.length ? [this.times] : [])])
+    for (const chart of [...(papers.length ? [this.rooms] : []), ...(figures.time.length ? [this.times] : [])]) this.lab.draw(chart)
     setText(this.papers, papers.map(({ paper, prompt, answer, limit }) => `${words.papers[paper]}: ${fill(words.room.paper, { prompt: number(prompt), answer: number(answer), limit: number(limit) })}`).join(' · '))
     const { total } = figures.room
     if (total) {

@@ -13,7 +13,7 @@ const time = (seconds) => duration(seconds).join(' ')
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   lab.arrange = fresh
   lab.pair = ['plain', 'reuse']
-  return { idea: new Match(lab, BLOCK), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }
+  return { first: 'idea', idea: new Match(lab, BLOCK), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }
 })
 
 /** A number before the passage, so that no run of an earlier sitting has it: what is taken over is the first run's. */
@@ -58,7 +58,7 @@ class Measured {
     this.lesson.hidden = !second
     this.longer.hidden = !figures?.lengths.length
     if (!figures) return
-    this.lab.draw([...(second ? this.second : []), ...(figures.lengths.length ? [this.lengths] : [])])
+    for (const chart of [...(second ? this.second : []), ...(figures.lengths.length ? [this.lengths] : [])]) this.lab.draw(chart)
     const { lesson } = figures
     Object.assign(this.told.dataset, lesson ? { prompt: lesson.prompt, reused: lesson.reused, read: lesson.read, times: lesson.times } : {})
     setText(this.told, lesson ? fill(words.waits.told, { prompt: number(lesson.prompt), taken: number(lesson.reused), read: number(lesson.read), times: number(lesson.times, 1) }) : '')

@@ -1,6 +1,7 @@
 /**
  * The entry page of the remedies: one row each, what it gained on this machine and when that was measured, or what was
- * recorded on another; and one button that measures what is missing.
+ * recorded on another (`options.remedies` brings it, so that the table is whole at first sight); what of a row was not
+ * measured here stands in it, and one button measures that.
  *
  * Each row is [data-remedy=NAME] with data-gained (true or false, of this machine), data-source (whose gain is told:
  * measured, recorded or none), data-values (JSON of the figures it tells), data-measured and data-of (pieces).
@@ -9,6 +10,7 @@ import { el, fill, rich, setText, tag } from '../../scene/dom.js'
 import { number } from '../../scene/text.js'
 import { Missing } from './missing.js'
 import { mountStation } from '../shared/station.js'
+import { OtherModel } from '../shared/other_model.js'
 
 const SHEETS = ['../two_stages/two_stages.css', '../lab/lab.css'].map((name) => new URL(name, import.meta.url).href)
 const AGAIN = 1500 // milliseconds until a model that is being loaded is asked for once more
@@ -21,7 +23,7 @@ class Remedies {
     this.station = station
     this.words = station.words
     this.options = station.options
-    this.labs = {} // what GET /api/labs tells of each
+    this.labs = {} // what GET /api/labs tells of each, once a model is loaded
     this.plans = {} // and what there is to measure of it
     this.refused = {} // by lab: what cannot be measured here, by piece
     this.styled = SHEETS.map((href) => {
@@ -77,7 +79,6 @@ class Remedies {
       await this.askPlans()
     } catch (problem) {
       setText(this.told, problem.message)
-      await this.askRecorded()
       if (problem.code === 'model_not_ready' && !this.closed) this.later = setTimeout(() => this.look(), AGAIN)
     }
   }
@@ -100,17 +101,6 @@ class Remedies {
     }
   }
 
-  /** Without a model there is still what was recorded. */
-  async askRecorded() {
-    if (Object.keys(this.labs).length) return
-    for (const { name, stage } of this.options.remedies) {
-      const shipped = await this.station.ask(`labs/${name}/recorded`).catch(() => null)
-      if (this.closed) return
-      if (shipped) this.labs[name] = { name, stage, measured: 0, taken: null, gained: null, recorded: { ...shipped, gained: shipped.figures.gained } }
-    }
-    this.draw()
-  }
-
   order() {
     return this.options.remedies.map(({ name }) => name).filter((name) => name in this.labs)
   }
@@ -126,7 +116,7 @@ class Remedies {
     this.root.dataset.missing = length
     this.missing.plan(missing, !length)
     this.missing.start.disabled = !length
-    if (this.missing.told.dataset.state === 'idle') this.missing.state('idle', length ? fill(this.words.all.missing, { n: number(length) }) : '')
+    if (this.missing.told.dataset.state === 'idle') this.missing.state('idle', length ? this.words.all.missing : '')
   }
 
   /** A piece was measured: its row says what that comes to. */
@@ -141,12 +131,12 @@ class Remedies {
     this.body.replaceChildren(...this.options.remedies.map((remedy) => this.row(remedy, this.labs[remedy.name], going && this.now === remedy.name)))
   }
 
-  row({ name, stage, path }, lab, now) {
+  row({ name, stage, path, recorded }, lab, now) {
     const { columns, rows, stages } = this.words
     const { technique, problem, plain } = rows[name]
     const cell = (column, attributes, ...content) => el('td', { 'data-label': columns[column], ...attributes }, ...content)
     const plan = this.plans[name] ?? []
-    const shown = lab?.gained ?? lab?.recorded?.gained ?? null
+    const shown = lab?.gained ?? recorded?.gained ?? null
     return el('tr', {
       class: now ? 'now' : '', 'data-remedy': name, 'data-gained': String(Boolean(lab?.gained)), 'data-source': lab?.gained ? 'measured' : shown ? 'recorded' : 'none',
       'data-values': JSON.stringify(shown), 'data-measured': plan.filter(({ done }) => done).length, 'data-of': plan.length,
@@ -155,30 +145,39 @@ class Remedies {
     cell('problem', {}, problem),
     cell('stage', {}, el('span', { class: `stage ${stage}` }, stages[stage])),
     cell('plain', { class: 'plain' }, plain),
-    cell('gained', { class: 'gained' }, ...this.gained(name, path, lab), ...this.pieces(name)))
+    cell('gained', { class: 'gained' }, ...this.gained(name, lab, recorded), ...this.pieces(name, path, lab)))
   }
 
-  gained(name, path, lab) {
+  /** What it gained, here or as recorded, and whence that is known. */
+  gained(name, lab, recorded) {
     const { words, options } = this
     const own = lab?.gained
-    const shown = own ?? lab?.recorded?.gained
-    const measure = path ? [' ', this.link(name, path, words.measure)] : []
-    if (!shown) return lab || !Object.keys(this.labs).length ? [words.unmeasured, ...measure] : [words.none]
+    const shown = own ?? recorded?.gained
+    if (!shown) return []
     const values = Object.fromEntries(Object.entries(shown).map(([gap, value]) => [gap, typeof value === 'number' ? told(value) : value]))
-    const { taken, machine } = own ? lab : lab.recorded
+    const { taken, machine, model } = own ? lab : recorded
     const when = new Date(taken).toLocaleString(options.lang === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' })
     const kind = own ? (SIMULATED.includes(name) ? 'simulated' : 'measured') : 'recorded'
-    return [...rich(words.gained[name], values), ' ', tag(options.scene, kind, true),
-      el('small', {}, ...(own ? [fill(words.when, { when })] : [fill(words.elsewhere, { device: machine.device_name || machine.device, when }), ...measure]))]
+    const whence = own ? fill(words.when, { when }) : fill(words.elsewhere, { model, device: machine.device_name || machine.device, when })
+    return [...rich(words.gained[name], values), ' ', tag(options.scene, kind, true), el('small', {}, whence), ...(own ? [] : [this.other(model)])]
   }
 
-  /** How much of it is measured, and what cannot be. */
-  pieces(name) {
+  /** What was recorded with another model than the one loaded here says so. */
+  other(model) {
+    const other = new OtherModel(this.words)
+    other.show(this.model, model)
+    return other.root
+  }
+
+  /** How much of it is measured here, where to measure it, and what cannot be. */
+  pieces(name, path, lab) {
     const { words } = this
     const plan = (this.plans[name] ?? []).filter(({ needed }) => needed !== false)
     const done = plan.filter((piece) => piece.done).length
     const refused = Object.entries(this.refused[name] ?? {})
-    return [...(done && done < plan.length ? [el('small', {}, fill(words.pieces, { n: done, of: plan.length }))] : []),
+    const left = plan.length ? done < plan.length : !lab?.measured
+    const said = done || lab?.measured ? words.pieces : plan.length ? words.untouched_of : words.untouched
+    return [...(left ? [el('small', { 'data-left': '' }, fill(said, { n: done, of: plan.length }), ...(path ? [' ', this.link(name, path, words.measure)] : []))] : []),
       ...refused.map(([piece, message]) => el('small', { class: 'refused', 'data-refused': piece }, fill(words.refused, { piece, message })))]
   }
 

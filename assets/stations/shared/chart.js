@@ -3,10 +3,11 @@
  *
  * `new Chart({name, base, lang, words, scene})`; `words` are those of `stations.chart`. `show(query, rows)` asks for the
  * figure and draws it; while one is asked for, only the last wish waits, and two are a quarter of a second apart, so that
- * a live run may ask with every word. `onPoint({meta, index, text, point})` hears which point is looked at, by pointer or keyboard.
+ * a live run may ask with every word. `onPoint({meta, index, text, data, x, y})` hears which
+ * point is looked at, by pointer or keyboard; `onDrawn()` that it was drawn.
  * It follows the page's colours. Nothing in here throws: what goes wrong is a sentence in the chart's place.
  *
- * [data-figure=NAME] holds data-shows: waiting, empty, drawn or failed. Plotly keeps what is drawn in `.data` of `.drawing`.
+ * [data-figure=NAME] holds data-shows: waiting, empty, drawn or failed, and data-points: how many say something. Plotly keeps what is drawn in `.data` of `.drawing`.
  */
 import { el, fill, setText, tag } from '../../scene/dom.js'
 import { themeOf } from '../../scene/theme.js'
@@ -34,8 +35,8 @@ function plotly(base) {
 }
 
 export class Chart {
-  constructor({ name, base = '', lang, words, scene, onPoint = () => {} }) {
-    Object.assign(this, { name, base, lang, words, scene, onPoint })
+  constructor({ name, base = '', lang, words, scene, onPoint = () => {}, onDrawn = () => {} }) {
+    Object.assign(this, { name, base, lang, words, scene, onPoint, onDrawn })
     this.frame = el('div', { class: 'drawing', tabindex: 0, role: 'group', onkeydown: (event) => this.key(event) })
     this.note = el('p', { class: 'hint', 'data-note': '' }, words.loading)
     this.said = el('p', { class: 'unseen', 'aria-live': 'polite' })
@@ -111,6 +112,7 @@ export class Chart {
     this.tell('drawn', '')
     await Plotly.react(this.frame, figure.data, figure.layout, { ...CONFIG, ...file, modeBarButtons: [['toImage', button]] })
     borrowStyles(this.frame)
+    this.root.dataset.points = this.points().length
     this.frame.setAttribute('aria-label', `${summary} ${this.words.keys}`)
     this.source.replaceChildren(...(source ? [tag(this.scene, source), origin && ` ${origin}.`] : []))
     for (const link of this.links) link.href = this.address(this.last, link.dataset.form)
@@ -120,7 +122,7 @@ export class Chart {
       this.frame.on('plotly_hover', ({ points: [point] }) => this.look(point.curveNumber, point.pointNumber, false))
       this.frame.on('plotly_click', ({ points: [point] }) => this.look(point.curveNumber, point.pointNumber, true))
     }
-    this.onDrawn?.()
+    this.onDrawn()
   }
 
   tell(state, text) {
@@ -133,6 +135,13 @@ export class Chart {
   /** All points that have something to say, in the order of the traces: [[trace, point], …]. */
   points() {
     return (this.frame.data ?? []).flatMap((trace, k) => (trace.hovertext ?? []).map((_, index) => [k, index]))
+  }
+
+  /** What one of them is and says. */
+  point(k, index) {
+    const { meta, hovertext, customdata, x, y } = this.frame.data[k]
+    const text = hovertext?.[index]
+    return { meta, index, text: text && plain(text), data: customdata?.[index], x: x[index], y: y[index] }
   }
 
   key(event) {
@@ -148,20 +157,19 @@ export class Chart {
   }
 
   look(k, index, spoken) {
-    const trace = this.frame.data[k]
-    const text = [].concat(trace.hovertext ?? [])[index]
-    if (text === undefined) return
+    const point = this.point(k, index)
+    if (point.text === undefined) return
+    const { xaxis = 'x', yaxis = 'y' } = this.frame.data[k]
     this.at = [k, index]
     if (spoken) {
-      setText(this.said, plain(text))
-      const { xaxis = 'x', yaxis = 'y' } = trace
+      setText(this.said, point.text)
       try {
         window.Plotly.Fx.hover(this.frame, [{ curveNumber: k, pointNumber: index }], [`${xaxis}${yaxis}`])
       } catch {
         // the value is said all the same
       }
     }
-    this.onPoint({ meta: trace.meta, index, text: plain(text), point: trace.customdata?.[index] })
+    this.onPoint(point)
   }
 
   close() {
@@ -171,7 +179,8 @@ export class Chart {
   }
 }
 
-const plain = (text) => text.replaceAll('<br>', ' ').replace(/<[^>]*>/g, '')
+/** Without marks; a broken line joined again, in Chinese without a space. */
+const plain = (text) => text.replace(/(?<=[\u2e80-\uffef])<br>(?=[\u2e80-\uffef])/g, '').replaceAll('<br>', ' ').replace(/<[^>]*>/g, '')
 
 /** Plotly puts its few styles into the document; a shadow root does not see them, so they are copied into it. */
 function borrowStyles(element) {

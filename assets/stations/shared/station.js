@@ -103,6 +103,7 @@ export class Station {
     this.picker.replaceChildren(...runs.map(({ id, title, recorded }) =>
       el('option', { value: id }, recorded ? fill(this.words.run_recorded, { title }) : title)))
     this.picker.value = run
+    this.picker.title = this.picker.selectedOptions[0]?.textContent ?? '' // a long one is cut
   }
 
   /** The run's events as they come; `onState` hears 'live', 'lost' or 'refused'. */

@@ -14,7 +14,7 @@ export const mount = (element, options) => mountLab(element, options, (lab) => {
   const desk = { lab, words: lab.words, scene: lab.scene, paper: null, way: 'int4' }
   const measured = new Measured(desk)
   const proof = new Proof(desk)
-  return { idea: new Group(desk), measured, problem: new Problem(desk), proof }
+  return { first: 'idea', idea: new Group(desk), measured, problem: new Problem(desk), proof }
 })
 
 class Problem {
@@ -68,7 +68,7 @@ class Measured {
       el('thead', {}, el('tr', {}, ...['way', 'bytes', 'parts', 'share', 'kl', 'agreed', 'slower'].map((name) => el('th', { scope: 'col' }, words.heads[name])))),
       el('tbody', {}, el('tr', {}, el('th', { scope: 'row' }, words.ways.exact), el('td', { 'data-cell': 'bytes', 'data-value': paper.ways[first].exact_bytes }, bytes(paper.ways[first].exact_bytes), ' ', measured()),
         el('td', {}, '–'), el('td', {}, '100%'), el('td', {}, '0'), el('td', {}, '100%'), el('td', {}, '× 1')), ...ways.map(row))))
-    lab.draw([this.times, this.errors])
+    for (const chart of [this.times, this.errors]) lab.draw(chart)
   }
 }
 

@@ -7,12 +7,11 @@ import { bytes, duration, number, percent } from '../../scene/text.js'
 import { Drafts } from './drafts.js'
 import { median } from '../shared/figures.js'
 import { mountLab } from '../lab/lab.js'
-import { bars } from '../lab/bars.js'
 
 const time = (seconds) => duration(seconds).join(' ')
 
 export const mount = (element, options) => mountLab(element, options, (lab) =>
-  ({ problem: new Problem(lab), idea: new Drafts(lab), measured: new Measured(lab), proof: new Proof(lab) }))
+  ({ first: 'idea', problem: new Problem(lab), idea: new Drafts(lab), measured: new Measured(lab), proof: new Proof(lab) }))
 
 /** The run on show: how many passes its words took, and what each read. */
 class Problem {
@@ -39,15 +38,14 @@ class Measured {
     this.lab = lab
     const { words } = lab
     const part = (name, ...content) => el('div', { hidden: true }, el('h3', {}, words[name].title), el('p', { class: 'hint' }, words[name].lead), ...content)
-    this.times = el('div')
+    this.charts = Object.fromEntries(['words', 'passes', 'pays'].map((name) => [name, lab.chart(`speculative-${name}`)]))
     this.paying = el('div', { class: 'wide' })
     this.table = el('div', { class: 'wide' })
-    this.costs = el('div')
     this.needed = el('ul', { class: 'points', 'data-needed': '' })
     this.model = el('p', { 'data-smaller': '' })
-    this.answers = part('times', this.times)
+    this.answers = part('times', this.charts.words.root)
     this.guesses = part('guesses', this.table)
-    this.passes = part('passes', this.costs, this.needed, this.paying)
+    this.passes = part('passes', el('div', { class: 'two' }, this.charts.passes.root, this.charts.pays.root), this.needed, this.paying)
     this.smaller = part('smaller', this.model)
     this.root = el('div', {}, this.answers, this.guesses, this.passes, this.smaller)
   }
@@ -63,6 +61,10 @@ class Measured {
     if (smaller) this.drawSmaller(smaller)
   }
 
+  close() {
+    Object.values(this.charts).forEach((chart) => chart.close())
+  }
+
   way({ draft, by }) {
     const { ways } = this.lab.words
     return fill(by ? ways.model : ways.lookup, { k: draft })
@@ -72,10 +74,7 @@ class Measured {
     const { lab } = this
     const { words } = lab
     const measured = () => lab.tag()
-    this.times.replaceChildren(bars(answers.map((one) => ({
-      label: el('span', {}, words.papers[one.paper], el('small', {}, this.way(one))),
-      sides: [['plain', 'before', words.ways.plain], ['drafted', 'after', words.ways.drafted + (one.ratio ? ` · × ${number(one.ratio, 2)}` : '')]].map(([side, mark, label]) => ({ name: `${keyOf(one)}-${side}`, mark, label, ...(one[side] ?? { middle: null }) })),
-    })), { say: time, tag: measured }))
+    lab.draw(this.charts.words)
     const heads = ['paper', 'tokens', 'steps', 'per_step', 'offered', 'accepted', 'rate', 'reads']
     const cell = (one, name, say) => el('td', { 'data-cell': name, 'data-value': one[name] ?? '' }, one[name] === null ? '–' : say(one[name]))
     this.table.replaceChildren(el('table', { class: 'tally' },
@@ -88,14 +87,11 @@ class Measured {
   }
 
   /** What a pass over several tokens costs, and from it how many guesses a pass must get right; beside it what it got. */
-  drawPasses({ n, rows, needed }, answers) {
+  drawPasses({ n, needed }, answers) {
     const { lab } = this
     const { words, scene } = lab
     setText(this.passes.querySelector('.hint'), fill(words.passes.lead, { n: number(n) }))
-    this.costs.replaceChildren(bars(rows.map((one) => ({
-      label: fill(words.passes.rows, { n: one.rows }),
-      sides: [{ name: `rows-${one.rows}`, mark: one.rows === 1 ? 'before' : 'after', label: `× ${number(one.times, 2)}`, middle: one.middle, low: one.low, high: one.high }],
-    })), { say: time, tag: () => lab.tag() }))
+    for (const name of ['passes', 'pays']) lab.draw(this.charts[name])
     this.needed.replaceChildren(...Object.entries(needed).map(([k, value]) => el('li', { 'data-k': k, 'data-value': value },
       fill(words.passes.needed, { k, read: +k + 1, times: number(value + 1, 2), needed: number(Math.max(0, value), 2) }), ' ', tag(scene, 'computed', true))))
     this.drawPaying(answers.filter(({ each, expected }) => each !== null && expected !== null))

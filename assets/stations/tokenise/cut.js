@@ -14,7 +14,7 @@ export class Cut {
     this.count = el('p', { class: 'count-line', 'aria-live': 'polite' })
     this.round = el('p', { class: 'round' })
     this.trouble = el('p', { class: 'refusal', role: 'alert', hidden: true })
-    this.sheet = el('div', { class: 'chips', 'data-cut': name })
+    this.sheet = el('div', { class: 'chips', 'data-cut': name, role: 'group', tabindex: 0, 'aria-label': this.words[{ first: 'bench', other: 'beside' }[name]] })
     this.root = el('div', { class: 'cut' }, this.count, this.trouble, this.sheet, this.round)
   }
 

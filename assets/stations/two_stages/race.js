@@ -2,10 +2,10 @@
  * The race: one question, answered with the notes and without. Both are real runs that differ in one setting
  * (`notes`), one after the other, so that neither slows the other; afterwards both clocks can be watched side by side.
  */
-import { button, el, fill, setText, tag } from '../../scene/dom.js'
+import { button, el, fill, setText } from '../../scene/dom.js'
 import { ServiceSource, ask } from '../../scene/source.js'
 import { number, visible } from '../../scene/text.js'
-import { Curves } from '../shared/curves.js'
+import { Chart } from '../shared/chart.js'
 import { joined, si } from './stages_data.js'
 
 const SIDES = ['notes', 'none']
@@ -21,12 +21,11 @@ export class Race {
     this.halt = button(words.race.stop, () => this.stop(), { class: 'pill halt', 'data-do': 'race-stop', hidden: true })
     this.again = button(words.race.beside, () => this.replay(), { class: 'pill', 'data-do': 'race-replay', hidden: true })
     this.verdict = el('p', { class: 'verdict', 'aria-live': 'polite', 'data-race': 'idle' })
-    const chart = (name, up) => new Curves({ name, label: words.race[name], across: words.race.words_axis, up })
-    this.clocks = chart('race-seconds', words.race.seconds_axis)
-    this.work = chart('race-flops', words.race.flops_axis)
+    const chart = (quantity) => new Chart({ name: `race-${quantity}`, base: desk.base, lang: desk.lang, words: words.chart, scene: desk.scene })
+    this.clocks = chart('seconds')
+    this.work = chart('flops')
     this.charts = el('div', { class: 'two', hidden: true },
-      el('div', {}, el('h3', {}, words.race['race-seconds'], ' ', tag(desk.scene, 'measured')), this.clocks.root),
-      el('div', {}, el('h3', {}, words.race['race-flops'], ' ', tag(desk.scene, 'computed')), this.work.root))
+      ...[this.clocks, this.work].map((one) => el('div', {}, el('h3', {}, words.race[one.name]), one.root)))
     this.root = el('div', { class: 'race' }, el('div', { class: 'row' }, this.start, this.halt, this.again),
       el('div', { class: 'two lanes' }, ...SIDES.map((side) => this.lanes[side].root)), this.verdict, this.charts)
   }
@@ -127,12 +126,9 @@ export class Race {
   }
 
   draw() {
-    const { words } = this.desk
-    const lanes = SIDES.map((side) => this.lanes[side]).filter((lane) => lane.words.length)
-    this.charts.hidden = !lanes.length
-    const series = (of) => lanes.map((lane) => ({ name: lane.side, label: words.race[lane.side], mark: lane.side, points: lane.words.map((word, index) => [index + 1, of(lane, word, index)]) }))
-    this.clocks.show(series((_, word) => word.at))
-    this.work.show(series((lane, _, index) => this.spent(lane, index + 1) / 1e9))
+    const [run, beside] = SIDES.map((side) => this.lanes[side]).map((lane) => (lane.words.length ? lane.id : ''))
+    this.charts.hidden = !run
+    if (run) for (const chart of [this.clocks, this.work]) chart.show({ run, beside })
   }
 
   over() {
@@ -179,6 +175,8 @@ export class Race {
   close() {
     this.closed = true
     this.leave?.()
+    this.clocks.close()
+    this.work.close()
     cancelAnimationFrame(this.frame)
   }
 }

@@ -4,12 +4,11 @@
  */
 import { el, fill, setText, tag } from '../../scene/dom.js'
 import { number } from '../../scene/text.js'
-import { Breakdown } from './breakdown.js'
+import { Chart } from '../shared/chart.js'
 import { Comparison } from './comparison.js'
 import { Followed } from '../shared/followed.js'
 import { Measuring } from '../shared/measuring.js'
 import { Race } from './race.js'
-import { Roofline } from './roofline.js'
 import { batchesOf, joined, peaksOf, roof, sameMachine, si, stagesOf } from './stages_data.js'
 import { mountStation, part, stylesheet } from '../shared/station.js'
 
@@ -28,8 +27,14 @@ class TwoStages {
     this.run = new Followed(station, { over: (finished) => this.over(finished), again: true })
     this.desk = { words, scene: options.scene, errors: options.errors, base: options.base ?? '', lang: options.lang, unreachable: words.unreachable }
     this.comparison = new Comparison(this.desk)
-    this.roofline = new Roofline(words)
-    this.breakdown = new Breakdown(this.desk)
+    const chart = (name, hears) => new Chart({ name, base: this.desk.base, lang: options.lang, words: words.chart, scene: options.scene, ...hears })
+    this.told = el('p', { class: 'told', 'aria-live': 'polite', 'data-roofline': true })
+    this.charts = {
+      roofline: chart('roofline', { onPoint: (point) => this.tell(point), onDrawn: () => this.tellAgain() }),
+      batches: chart('batches'),
+      parts: chart('parts'),
+    }
+    this.calls = el('div', {})
     this.race = new Race(this.desk)
     this.slider = this.slide()
     this.machine = el('p', { class: 'hint', 'data-machine': '' })
@@ -38,11 +43,12 @@ class TwoStages {
     this.parts = this.measuring('parts', 'parts')
     this.sheet = stylesheet(CSS)
     const led = (name, ...children) => part(words, name, el('p', {}, words[name].lead), ...children)
-    this.root = el('div', { class: 'body stages' }, this.sheet, this.run.line,
+    const { roofline, batches, parts } = this.charts
+    this.root = el('div', { class: 'body stages' }, this.sheet,
+      part(words, 'roofline', el('div', { class: 'row measures' }, this.peaks.root, this.batches.root), roofline.root, this.told, this.slider.root, this.run.line, el('p', {}, words.roofline.lead), this.machine, batches.root),
+      led('race', this.race.root),
       led('table', this.comparison.root),
-      led('roofline', el('div', { class: 'row measures' }, this.peaks.root, this.batches.root), this.roofline.root, this.slider.root, this.machine),
-      led('parts', this.parts.root, this.breakdown.root),
-      led('race', this.race.root))
+      led('parts', this.parts.root, parts.root, this.calls))
   }
 
   measuring(name, label) {
@@ -52,14 +58,12 @@ class TwoStages {
 
   async start() {
     await this.sheet.loaded
-    this.resize = () => [this.roofline, this.race.clocks, this.race.work].forEach((plot) => plot.draw())
-    addEventListener('resize', this.resize)
     await this.run.start()
   }
 
   close() {
     clearTimeout(this.later)
-    removeEventListener('resize', this.resize)
+    Object.values(this.charts).forEach((chart) => chart.close())
     ;[this.peaks, this.batches, this.parts].forEach((one) => one.stop())
     this.race.close()
   }
@@ -90,13 +94,14 @@ class TwoStages {
     }
     if (this.station.closed) return
     this.here = Boolean(this.measures) && sameMachine(started.facts, this.measures.machine)
-    this.draw()
+    const drawn = this.draw()
     if (this.measures && !this.here) setText(this.machine, fill(words.roofline.elsewhere, { device: started.facts.device_name || started.facts.device, dtype: started.facts.dtype, own: this.measures.machine.device_name, own_dtype: this.measures.machine.dtype }))
+    await drawn
   }
 
   found(name, result) {
     this.measures.results[name] = result
-    this.draw()
+    return this.draw()
   }
 
   draw() {
@@ -107,14 +112,17 @@ class TwoStages {
     const fitting = here ? peaks : null
     this.comparison.show(this.stages, fitting, summary?.recorded, this.started.cold)
     this.fitting = fitting
-    this.drawRoofline()
+    this.slider.limit(costs.curve.length - 1, this.stages.prefill?.tokens ?? costs.prompt)
+    const query = { run: this.options.run, model: measures?.model }
+    const drawn = Promise.all([this.drawRoofline(), this.charts.batches.show(query), this.charts.parts.show(query)])
     const timed = (stage) => (here ? measures.results[`parts/${costs.prompt}/${stage}`] : undefined)
-    this.breakdown.show(this.stages, { prefill: timed('prefill'), decode: timed('decode') })
+    this.calls.replaceChildren(...['prefill', 'decode'].filter(timed).map((stage) => el('p', { class: 'hint', 'data-calls': timed(stage).calls, 'data-stage': stage }, this.overhead(stage, timed(stage)))))
     const usable = here && summary?.kept
     this.peaks.plan(measures && (() => measures.plan.map(({ name }) => ({ kind: 'peak', model: measures.model, name }))), Boolean(peaks))
     this.batches.plan(usable && (() => measures.batches.map((batch) => ({ kind: 'batch', run: this.options.run, batch }))), here && batchesOf(measures, costs).length > 0)
     this.parts.plan(usable && (() => ['prefill', 'decode'].map((stage) => ({ kind: 'parts', run: this.options.run, stage }))), Boolean(timed('decode')))
     if (measures && here) this.tellMachine(peaks, words)
+    return drawn
   }
 
   tellMachine(peaks, words) {
@@ -129,28 +137,29 @@ class TwoStages {
   }
 
   drawRoofline() {
-    const { stages, words, measures, costs, here, fitting } = this
-    const points = []
-    if (stages.prefill) points.push({ ...stages.prefill, name: 'prefill', mark: 'prefill', label: `${words.stage.prefill} · ${stages.prefill.tokens}`, long: fill(words.roofline.prefill, { n: stages.prefill.tokens }), place: { dx: -12, dy: -10, anchor: 'end' } })
-    if (stages.decode) points.push({ ...stages.decode, name: 'decode', mark: 'decode', label: words.stage.decode, long: fill(words.roofline.decode, { n: stages.decode.passes }), place: { dx: -13, dy: 5, anchor: 'end' } })
-    for (const point of points) point.evidence = this.evidence(point)
-    for (const batch of here ? batchesOf(measures, costs) : []) {
-      const more = fill(words.roofline.together, { rate: number(batch.batch / batch.seconds, 0), one: number(1000 * batch.seconds, 0) })
-      const evidence = batch.busy > 0.1 ? fill(words.measuring.busy, { cores: number(batch.busy, 1) }) : ''
-      points.push({ ...batch, evidence, name: `batch-${batch.batch}`, mark: 'batch', label: `× ${batch.batch}`, long: fill(words.roofline.batch, { n: batch.batch }), place: { dx: 9, dy: 16, anchor: 'start' }, more })
-    }
-    this.slider.limit(costs.curve.length - 1, stages.prefill?.tokens ?? costs.prompt)
-    this.roofline.show(points, fitting, fitting ? this.slider.guess() : null)
+    return this.charts.roofline.show({ run: this.options.run, model: this.measures?.model, tokens: this.fitting ? this.slider.guess().tokens : '' })
   }
 
-  /** What is known of the time that no roof explains: how many operations it is spread over. */
-  evidence({ name, seconds, flops, intensity }) {
-    const { words, measures, costs, here, fitting } = this
-    const timed = here ? measures.results[`parts/${costs.prompt}/${name}`] : null
-    if (!timed || !fitting) return words.roofline.ask
-    const explained = flops / roof(fitting, intensity)
-    const rest = seconds - explained
-    return fill(words.roofline.launches, { explained: number(1000 * explained, 1), seconds: number(1000 * seconds, 1), rest: number(1000 * rest, 1), calls: number(timed.calls), each: number((1e6 * rest) / timed.calls, 0) })
+  /** The sentence of the point that is looked at. */
+  tell({ meta, text, data, x, y }) {
+    this.chosen = { meta, data }
+    setText(this.told, text)
+    Object.assign(this.told.dataset, { name: meta === 'batch' ? `batch-${data}` : meta, x, y })
+  }
+
+  /** After the chart was drawn anew: of the same point, or of the first of the run's own. */
+  tellAgain() {
+    const { roofline } = this.charts
+    const points = roofline.points().map(([k, index]) => roofline.point(k, index))
+    const same = points.find(({ meta, data }) => meta === this.chosen?.meta && data === this.chosen?.data)
+    const point = same ?? points.find(({ meta }) => meta === 'prefill') ?? points[0]
+    if (point) this.tell(point)
+  }
+
+  overhead(stage, { calls, seconds, timed, busy }) {
+    const { words } = this
+    const said = fill(words.parts.calls, { calls: number(calls), each: number((1e6 * seconds) / calls, 0), plain: number(1000 * seconds, 1), timed: number(1000 * timed, 1) })
+    return joined([`${words.stage[stage]}:`, said, busy > 0.1 && fill(words.measuring.busy, { cores: number(busy, 1) })])
   }
 
   /** Another prompt length: where its prefill may stand at best. */
@@ -166,7 +175,10 @@ class TwoStages {
       setText(told, fill(words.roofline.guess, { n: number(one.tokens), flops: si(one.total, 'FLOP'), bytes: si(one.moved, 'B'), intensity: one.intensity.toPrecision(3), rate: si(rate, 'FLOP/s'), seconds: number((1000 * one.total) / rate, 1) }))
       Object.assign(told.dataset, { tokens: one.tokens, intensity: one.intensity, rate })
     }
-    input.addEventListener('input', () => this.drawRoofline())
+    input.addEventListener('input', () => {
+      tell()
+      this.drawRoofline()
+    })
     return {
       root: el('div', { class: 'slide' }, el('label', {}, words.roofline.slider, input, ' ', tag(this.options.scene, 'computed')), told),
       guess,

@@ -16,6 +16,7 @@ from engine.settings import Settings
 
 if TYPE_CHECKING:
     from engine.model import LanguageModel
+    from engine.trace import Facts
 
 CONTEXTS = (256, 1024, 2048, 4096, 8000)
 """Positions a decode step sees."""
@@ -36,7 +37,7 @@ class Groups(Lab):
         """The first piece tells already what follows from the model's sizes: `variants`, computed."""
         most = model.facts.context
         return [
-            {"piece": "cache", "kind": "cache", "variants": variants(model)},
+            {"piece": "cache", "kind": "cache", "variants": variants(model.facts)},
             *({"piece": f"decode/{n}", "kind": "decode", "n": n} for n in CONTEXTS if n < most),
             {"piece": "ids", "kind": "ids", "n": min(PROMPT, most // 2)},
         ]
@@ -70,7 +71,7 @@ class Groups(Lab):
 LAB = Groups()
 
 
-def variants(model: LanguageModel) -> list[dict[str, Any]]:
+def variants(facts: Facts) -> list[dict[str, Any]]:
     """The model's own cache and those it would have: `{"name", "kv_heads", "values": of one position in one layer,
     "per_token": bytes in all layers}`, by `engine.plan.memory`.
 
@@ -81,7 +82,6 @@ def variants(model: LanguageModel) -> list[dict[str, Any]]:
     from engine.plan.formats import cache_format
     from engine.plan.memory import position_bytes
 
-    facts = model.facts
     form = cache_format({4: "float32", 2: facts.dtype}.get(facts.value_bytes, facts.dtype))
     size = facts.head_size
     told = []

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, Route, expect
 from engine.labs import LABS
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, PATIENT, at, data, fits_a_phone, measured, sit, until
+from tests.e2e.stations import LONG, PATIENT, at, data, figure, fits_a_phone, measured, sit, until
 
 Visit = Callable[..., Page]
 PAPER = {"prompt": "Anna's cat is called Luna. What is the name of Anna's cat?", "max_new_tokens": 8}
@@ -46,8 +46,10 @@ def test_one_layers_operations_are_drawn_as_they_were_counted(app: App, visit: V
                     "data-value"
                 )
                 assert float(shown or "nan") == way[cell]
-            bar = data(page, f"[data-bar='layer-{layer['rows']}-{name}']")
-            assert float(bar["value"]) == way["seconds"]["middle"] and float(bar["high"]) == way["seconds"]["high"]
+            bars = figure(page, "fusion-layer")[name]
+            place = [rows for rows, _, _ in bars["customdata"]].index(layer["rows"])
+            assert bars["x"][place] == way["seconds"]["middle"]
+            assert bars["customdata"][place][2] == way["seconds"]["high"]
     assert data(page, "[data-lane=fused] [data-call]")["call"] == "6", "the norm is one call"
     page.locator("[data-operations] [data-do=scrub]").fill(str(len(path)))
     page.locator("[data-operations] [data-do=back]").click()
@@ -59,7 +61,8 @@ def test_one_layers_operations_are_drawn_as_they_were_counted(app: App, visit: V
     expect(page.locator("[data-operations] [data-do=play]")).to_have_text(say("fusion.operations.play", lang))
     (decode,) = figures["decode"]
     for side in ("apart", "fused"):
-        assert float(data(page, f"[data-bar='decode-128-{side}']")["value"]) == decode[side]["seconds"]["middle"]
+        bars = figure(page, "fusion-decode")[side]
+        assert bars["x"] == [decode[side]["seconds"]["middle"]] and f"{decode[side]['calls']:,}" in bars["name"]
     assert int(data(page, "[data-problem]")["calls"]) == decode["apart"]["calls"] > decode["fused"]["calls"]
     assert figures["ids"]["same"] and data(page, "[data-ids]")["same"] == "true"
     piece = next(piece for piece in told["plan"] if piece.get("kind") == "compiled")

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from engine.words import say
 from tests.e2e.conftest import App
 from tests.e2e.room import Room
-from tests.e2e.stations import LONG, at, measured, until
+from tests.e2e.stations import LONG, at, figure, measured, until
 
 Visit = Callable[..., Page]
 
@@ -31,6 +31,7 @@ def value(page: Page, selector: str) -> float:
 def test_squeezed_notes_show_what_was_measured(app: App, visit: Visit, lang: str) -> None:
     told = measured(app, "smaller_notes", "group", "safe/int8", "safe/int2")
     page = opened(visit, app, "smaller_notes", lang)
+    times, errors = figure(page, "smaller-notes-times"), figure(page, "smaller-notes-error")
     for way in ("int8", "int2"):
         figures = told["figures"]["papers"]["safe"]["ways"][way]
         row = f"[data-part=measured] tr[data-way={way}]"
@@ -42,9 +43,11 @@ def test_squeezed_notes_show_what_was_measured(app: App, visit: Visit, lang: str
             "slower": "slower",
         }.items():
             assert value(page, f"{row} [data-cell={cell}]") == figures[key]
-        assert value(page, f"[data-bar={way}-after]") == figures["after"]["middle"]
-        line = page.locator(f"[data-series={way}-key]").get_attribute("data-points")
-        assert [y / 100 for _, y in json.loads(line or "[]")] == pytest.approx(figures["error"]["key"])
+        for side, name in (("exact", "before"), ("kept", "after")):
+            bars = {case: x for (case, _, _), x in zip(times[side]["customdata"], times[side]["x"], strict=True)}
+            assert bars[way] == figures[name]["middle"]
+        assert errors[f"key/{way}"]["y"] == figures["error"]["key"]
+        assert errors[f"value/{way}"]["y"] == figures["error"]["value"]
         answer = page.locator(f"[data-answer={way}]")
         assert answer.get_attribute("data-right") == json.dumps(figures["right"])
         assert answer.locator(".answer").evaluate("(cell) => cell.textContent") == figures["text"]
@@ -52,6 +55,10 @@ def test_squeezed_notes_show_what_was_measured(app: App, visit: Visit, lang: str
         told["figures"]["papers"]["safe"]["ways"][way]["kl"] for way in ("int8", "int2")
     ]
     assert page.locator("[data-part=proof] h2").inner_text() == say("smaller_notes.proof.title", lang)
+    now, _, weights = figure(page, "smaller-notes-bytes")["cache"]["x"]
+    lines = app.lines("open-book")
+    assert now == next(line["kv"] for line in reversed(lines) if line.get("kv"))["bytes"]
+    assert weights == next(line["facts"] for line in lines if line["type"] == "started")["weight_bytes"]
 
 
 def test_a_real_group_is_squeezed_step_by_step(app: App, visit: Visit) -> None:
@@ -80,6 +87,8 @@ def test_forgetting_shows_which_columns_were_there_for_each_word(app: App, visit
     row = "[data-part=measured] tr[data-way=sink][data-budget='64']"
     for cell, key in {"bytes": "bytes", "kl": "kl_mean", "agreed": "agreed", "slower": "slower"}.items():
         assert value(page, f"{row} [data-cell={cell}]") == one[key]
+    kept = figure(page, "forgetting-times")["kept"]
+    assert (kept["x"], kept["customdata"][0][0]) == ([one["after"]["middle"]], "sink")
     picture, sheet = page.locator(".columns-picture"), page.locator("[data-torn]")
     for word in (1, 2, 3):
         if word > 1:

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from engine.labs import LABS
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, PATIENT, at, data, fits_a_phone, measured, until
+from tests.e2e.stations import LONG, PATIENT, at, data, figure, fits_a_phone, measured, until
 
 Visit = Callable[..., Page]
 ROOM = [f"room/capital/{block}" for block in (0, 1, 16, 64)]
@@ -37,6 +37,8 @@ def test_the_pool_is_drawn_as_the_engine_had_it(app: App, visit: Visit, lang: st
     frames = scene["frames"]
     page = at(visit, app, "paged", f"run=open-book&lang={lang}")
     until(page, "[data-pool]", "d.step")
+    assert data(page, "[data-pool]")["what"] == "shares", "at first sight something is shared"
+    page.locator("[data-do=scrub]").fill("1")
     for number, frame in enumerate(frames, 1):
         told = data(page, "[data-pool]")
         assert (int(told["step"]), int(told["of"]), told["what"]) == (number, len(frames), frame["what"])
@@ -69,16 +71,18 @@ def test_room_is_the_apis(app: App, visit: Visit) -> None:
     page = at(visit, app, "paged", "run=open-book&lang=en")
     paper = figures["room"]["papers"][0]
     until(page, "[data-answers]", "d.of > 0")
+    rooms, times, own = (figure(page, f"paged-{name}") for name in ("room", "time", "own"))
     for way, kept in paper["ways"].items():
-        bar = data(page, f"[data-room=capital-{way}]")
-        assert (int(bar["used"]), int(bar["all"])) == (kept["bytes"], kept["allocated"])
-        time = data(page, f"[data-bar='128-{way}']")
-        assert float(time["value"]) == figures["time"][0]["ways"][way]["middle"]
+        side = "contiguous" if way == "contiguous" else f"blocks/{way}"
+        assert (rooms[side]["customdata"][0][0], times[side]["customdata"][0][0]) == ("capital", 128)
+        assert (rooms[side]["x"][0], rooms[f"of/{side}"]["x"][0]) == (kept["bytes"], kept["allocated"])
+        assert times[side]["x"][0] == figures["time"][0]["ways"][way]["middle"]
     answers = data(page, "[data-answers]")
     assert int(answers["same"]) == int(answers["of"]) == figures["answers"]["of"] == figures["answers"]["same"]
     problem = data(page, "[data-problem]")
     kv = next(line["kv"] for line in reversed(app.lines("open-book")) if line.get("kv"))
     assert (int(problem["bytes"]), int(problem["allocated"])) == (kv["bytes"], kv["allocated"])
+    assert (own["contiguous"]["x"], own["of/contiguous"]["x"]) == ([kv["bytes"]], [kv["allocated"]])
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -121,9 +125,10 @@ def test_a_second_questions_figures_are_the_apis(app: App, visit: Visit) -> None
     assert [float(told[name]) for name in ("prompt", "reused", "read", "times")] == [
         lesson[name] for name in ("prompt", "reused", "read", "times")
     ]
+    queries, waits = figure(page, "prefix-queries"), figure(page, "prefix-waits")
     for side, read in (("plain", lesson["prompt"]), ("reuse", lesson["read"])):
-        assert int(data(page, f"[data-bar=query-lesson-{side}]")["value"]) == read
-        assert float(data(page, f"[data-bar=ttft-lesson-{side}]")["value"]) == lesson[side]["middle"]
+        assert queries[side]["customdata"][0][0] == waits[side]["customdata"][0][0] == "lesson"
+        assert (queries[side]["x"][0], waits[side]["x"][0]) == (read, lesson[side]["middle"])
     sums = data(page, "[data-sums]")
     assert int(sums["columns"]) == int(sums["unchanged"]) >= lesson["columns"] > 100
 

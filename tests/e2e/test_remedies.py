@@ -16,10 +16,17 @@ from engine.labs import LABS
 from engine.labs.tiles import naive, tiles
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import GEMMA, LONG, PATIENT, at, data, fits_a_phone, measured, sit, until
+from tests.e2e.stations import GEMMA, LONG, PATIENT, at, data, figure, fits_a_phone, measured, sit, until
 
 Visit = Callable[..., Page]
 PAPER = {"prompt": "Anna's cat is called Luna. What is the name of Anna's cat?", "max_new_tokens": 8}
+
+DRAWN = """([name, n]) => {
+  const deep = (root) => root.querySelector(`[data-figure=${name}] .drawing`)
+    ?? [...root.querySelectorAll('*')].map((e) => e.shadowRoot && deep(e.shadowRoot)).find(Boolean)
+  return deep(document)?.data?.every((trace) => trace.x.length === n)
+}"""
+"""Whether a chart has so many points in every trace."""
 
 
 def colours(page: Page, selector: str) -> int:
@@ -87,11 +94,16 @@ def test_the_kernels_figures_are_the_apis(app: App, visit: Visit, lang: str) -> 
         assert one["math"]["source"] == one["fast"]["source"] == "measured"
         assert one["math"]["bytes"] >= one["matrix"] > one["fast"]["bytes"], "the matrix is written by one only"
     for side in ("math", "fast"):
-        drawn = page.locator(f"[data-chart=kernel-memory] [data-series={side}]").get_attribute("data-points")
-        expected = [[one["n"], one[side]["bytes"] * 1e-6] for one in figures["kernel"]]
-        assert json.loads(drawn or "[]") == [[n, pytest.approx(value)] for n, value in expected]
-        bar = data(page, f"[data-bar=run-256-{side}]")
-        assert float(bar["value"]) == figures["run"][0][side]["middle"]
+        memory, time = figure(page, "flash-memory")[side], figure(page, "flash-time")[side]
+        assert memory["x"] == time["x"] == [one["n"] for one in figures["kernel"]]
+        assert memory["y"] == [one[side]["bytes"] for one in figures["kernel"]]
+        assert time["y"] == [one[side]["seconds"]["middle"] for one in figures["kernel"]]
+        assert figure(page, "flash-run")[side]["x"] == [one[side]["middle"] for one in figures["run"]]
+    matrix = figure(page, "flash-matrix")
+    facts = next(line["facts"] for line in app.lines("open-book") if line["type"] == "started")
+    n = int(data(page, "[data-problem]")["n"])
+    assert matrix["matrix"]["x"][0] == n * n * facts["heads"] * facts["value_bytes"]
+    assert len(matrix["matrix"]["x"]) == len(matrix["notes"]["x"]) == 3
     assert figures["run"][0]["same"] and figures["tiles"]["tiles"] <= 1e-5
     assert float(data(page, "[data-engine]")["tiles"]) == figures["tiles"]["tiles"]
     assert say("flash.tiles.absent", lang) in page.locator("[data-absent]").inner_text(), "a recording holds no Q, K, V"
@@ -127,18 +139,20 @@ def test_notes_shared_are_measured_with_the_button_and_told_on_the_entry_page(
         assert page.locator(f"[data-formula={variant['name']}]").get_attribute("data-value") == str(
             variant["per_token"]
         )
-        n = int(data(page, "[data-do=context]")["n"])
-        assert float(data(page, f"[data-bar=way-{variant['name']}]")["value"]) == n * variant["per_token"]
+    n = int(data(page, "[data-do=context]")["n"])
+    assert figure(page, "groups-bytes")["cache"]["x"] == [n * variant["per_token"] for variant in plan[0]["variants"]]
     page.locator("[data-do=measure]").click()
     page.wait_for_selector("[data-measure=measure][data-state=finished]", timeout=PATIENT)
     told = app.ask("/api/labs/groups")
     figures = told["figures"]
     assert data(page, "[data-lab]")["measured"] == str(len(plan)) == str(len(told["results"]))
-    for one in figures["decode"]:
-        for side in ("repeated", "grouped"):
-            bar = data(page, f"[data-bar='{one['n']}-{side}']")
-            expected = [one[side][name] for name in ("middle", "low", "high")]
-            assert [float(bar[name]) for name in ("value", "low", "high")] == expected
+    page.wait_for_function(DRAWN, arg=["groups-step", len(figures["decode"])], timeout=LONG)
+    steps = figure(page, "groups-step")
+    for side in ("repeated", "grouped"):
+        assert steps[side]["y"] == [one[side]["middle"] for one in figures["decode"]]
+        assert steps[side]["customdata"] == [
+            [one["n"], one[side]["low"], one[side]["high"]] for one in figures["decode"]
+        ]
     assert figures["ids"]["same"] and data(page, "[data-ids]")["same"] == "true"
     cache = data(page, "[data-cache]")
     assert int(cache["ordinary"]) == 3 * int(cache["own"]) == figures["cache"]["allocated"]["ordinary"]
@@ -168,9 +182,9 @@ def test_both_are_really_sat_and_play_in_the_exam_room(app: App, visit: Visit, l
             assert started["settings"][setting] == getattr(wanted[name], setting)
         summary = app.ask(f"/api/runs/{run}")
         column = 1 + list(runs).index(name)
-        for figure in ("ttft", "tpot"):
-            shown = page.locator(f".sat [data-row={figure}] td:nth-child({column + 1})").get_attribute("data-value")
-            assert float(shown or "nan") == pytest.approx(summary[figure])
+        for time in ("ttft", "tpot"):
+            shown = page.locator(f".sat [data-row={time}] td:nth-child({column + 1})").get_attribute("data-value")
+            assert float(shown or "nan") == pytest.approx(summary[time])
     last = list(runs.values())[-1]
     page.locator("[data-to=exam_room]").last.click()
     page.wait_for_selector(f"[data-moment][data-run='{last}']", timeout=LONG, state="attached")
@@ -188,8 +202,8 @@ def test_where_nothing_can_be_measured_a_recorded_result_is_shown(app: App, visi
     until(page, "[data-lab]", "d.figures === 'recorded'")
     assert page.locator("[data-trouble]").inner_text() == "The model is not here."
     assert told["machine"]["device_name"] in page.locator("[data-source]").inner_text()
-    for one in told["figures"]["decode"]:
-        assert float(data(page, f"[data-bar='{one['n']}-grouped']")["value"]) == one["grouped"]["middle"]
+    steps = figure(page, "groups-step")["grouped"]
+    assert steps["y"] == [one["grouped"]["middle"] for one in told["figures"]["decode"]]
     assert (
         page.locator("[data-part=measured] .tag.recorded").count()
         and not page.locator("[data-part=measured] .tag.measured").count()

@@ -30,7 +30,7 @@ def by_name(told: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def test_each_way_has_the_bytes_its_formula_says() -> None:
     model = tiny.model("llama")
     facts = model.facts
-    found = by_name(variants(model))
+    found = by_name(variants(model.facts))
     assert found["own"]["per_token"] == facts.kv_bytes_per_token
     assert found["ordinary"]["per_token"] == 2 * facts.layers * facts.heads * facts.head_size * 4
     assert found["multi"]["per_token"] == 2 * facts.layers * 1 * facts.head_size * 4
@@ -45,7 +45,7 @@ def test_every_piece_is_measured_and_makes_figures(small: None, kind: str) -> No
     assert plan == ["cache", "decode/16", "decode/64", "ids"]
     results = {piece: measured(LAB, model, piece) for piece in plan}
     figures = LAB.figures(json.loads(json.dumps(results)))
-    found = by_name(variants(model))
+    found = by_name(variants(model.facts))
     for name, allocated in figures["cache"]["allocated"].items():
         assert allocated == figures["cache"]["positions"] * found[name]["per_token"]
     assert set(figures["cache"]["allocated"]) == {"ordinary", "own", "multi"}

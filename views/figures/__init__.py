@@ -15,6 +15,7 @@ from views.figures import (
     disaggregation,
     parts,
     race,
+    remedies,
     roofline,
     speculative,
     together,
@@ -26,6 +27,7 @@ CHARTS: dict[str, Chart] = {
     chart.name: chart
     for part in (
         waiting, roofline, batches, parts, race, batching, chunked, costs, disaggregation, speculative, together,
+        remedies,
     )
     for chart in part.CHARTS
 }  # fmt: skip

@@ -38,7 +38,7 @@ export class TilesView {
     this.ledger = el('table', { class: 'ledger' })
     this.drawing = el('div', { hidden: true }, this.controls,
       el('div', { class: 'tiles-desk' }, this.frame, el('div', { class: 'aside' }, this.told, this.ledger, el('p', { class: 'hint' }, words.rule), this.sizes)))
-    this.root = el('div', {}, this.absent, this.drawing)
+    this.root = el('div', {}, this.drawing, this.absent)
   }
 
   show() {

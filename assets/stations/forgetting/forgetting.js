@@ -1,20 +1,18 @@
 /** Forgetting: which columns are torn off at which word, whether the fact is still there, and what goes without the sink. */
 import { el, fill, rich, setText, tag } from '../../scene/dom.js'
-import { bytes, duration, number, percent } from '../../scene/text.js'
+import { bytes, number, percent } from '../../scene/text.js'
 import { chosen, WAYS } from './forgotten.js'
 import { answers, bits, choose, strip } from '../lab/kept_answers.js'
 import { mountLab } from '../lab/lab.js'
-import { bars } from '../lab/bars.js'
 import { noteBytes, notesAt } from '../shared/cost.js'
 import { TornPicture } from './torn_picture.js'
 
 const CSS = new URL('../lab/kept.css', import.meta.url).href
-const time = (seconds) => duration(seconds).join(' ')
 
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   const desk = { lab, words: lab.words, scene: lab.scene, paper: null, way: 'sink', budget: null, listeners: [] }
   desk.choose = (changes) => { Object.assign(desk, changes); desk.listeners.forEach((part) => part.show()) }
-  const parts = { problem: new Problem(desk), idea: new TornPicture(desk), measured: new Measured(desk), proof: new Proof(desk) }
+  const parts = { first: 'idea', idea: new TornPicture(desk), measured: new Measured(desk), problem: new Problem(desk), proof: new Proof(desk) }
   desk.listeners.push(parts.idea, parts.measured, parts.proof)
   return parts
 })
@@ -46,8 +44,8 @@ class Measured {
   constructor(desk) {
     this.desk = desk
     this.table = el('div', { class: 'wide' })
-    this.times = el('div', {})
-    this.root = el('div', {}, this.table, el('h3', {}, desk.words.times), this.times)
+    this.times = desk.lab.chart('forgetting-times')
+    this.root = el('div', {}, el('h3', {}, desk.words.times), this.times.root, this.table)
   }
 
   show() {
@@ -67,10 +65,7 @@ class Measured {
     this.table.replaceChildren(el('table', { class: 'kept' },
       el('thead', {}, el('tr', {}, ...['way', 'bytes', 'fact', 'right', 'kl', 'agreed', 'slower'].map((name) => el('th', { scope: 'col' }, words.heads[name])))),
       el('tbody', {}, ...rows)))
-    this.times.replaceChildren(bars(WAYS.filter((way) => on.paper.ways[way][this.desk.budget]).map((way) => {
-      const { before, after } = on.paper.ways[way][this.desk.budget]
-      return { label: fill(words.table[way], { n: this.desk.budget }), sides: [{ name: `${way}-before`, mark: 'before', label: words.ways.exact, ...before }, { name: `${way}-after`, mark: 'after', label: words.ways[way], ...after }] }
-    }), { say: time, tag: measured }))
+    lab.draw(this.times, { pick: `${this.desk.paper}/${this.desk.budget}` })
   }
 }
 

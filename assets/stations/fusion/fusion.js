@@ -5,15 +5,13 @@
 import { el, fill, rich, setText, tag } from '../../scene/dom.js'
 import { bytes, duration, number } from '../../scene/text.js'
 import { mountLab } from '../lab/lab.js'
-import { bars } from '../lab/bars.js'
 import { Operations } from './operations.js'
 
-const MARK = { separate: 'before', fused: 'after', compiled: 'compiled', apart: 'before' }
 const time = (seconds) => duration(seconds).join(' ')
 
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   Object.defineProperty(lab, 'layers', { get: () => layersOf(lab) })
-  return { problem: new Problem(lab), idea: new Operations(lab), measured: new Measured(lab), proof: new Proof(lab) }
+  return { first: 'idea', idea: new Operations(lab), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }
 })
 
 /**
@@ -54,12 +52,12 @@ class Measured {
   constructor(lab) {
     this.lab = lab
     const { words } = lab
-    this.passes = el('div')
-    this.times = el('div')
+    this.times = lab.chart('fusion-layer')
+    this.passes = [lab.chart('fusion-decode'), lab.chart('fusion-prefill')]
     this.table = el('div', { class: 'wide' })
     this.compile = el('p', { class: 'verdict', 'data-compile': '' })
-    this.pass = el('div', { hidden: true }, el('h3', {}, words.pass.title), el('p', { class: 'hint' }, words.pass.lead), this.passes)
-    this.layer = el('div', { hidden: true }, el('h3', {}, words.layer.title), el('p', { class: 'hint' }, words.layer.lead), this.times, this.table)
+    this.pass = el('div', { hidden: true }, el('h3', {}, words.pass.title), el('div', { class: 'two' }, ...this.passes.map(({ name, root }) => el('div', {}, el('h4', {}, words.pass[name.split('-')[1]]), root))), el('p', { class: 'hint' }, words.pass.lead))
+    this.layer = el('div', { hidden: true }, el('h3', {}, words.layer.title), this.times.root, el('p', { class: 'hint' }, words.layer.lead), this.table)
     this.root = el('div', {}, this.layer, this.compile, this.pass)
   }
 
@@ -70,9 +68,8 @@ class Measured {
     this.pass.hidden = !figures?.decode.length && !figures?.prefill.length
     this.layer.hidden = !layers.length
     if (!figures) return
-    this.layerTimes(layers)
+    for (const chart of [...(figures.layer.length ? [this.times] : []), ...this.passes.filter(({ name }) => figures[name.split('-')[1]].length)]) lab.draw(chart)
     this.layerTable(layers)
-    this.passTimes(figures)
   }
 
   mark(way) {
@@ -81,14 +78,6 @@ class Measured {
 
   rows(n) {
     return fill(this.lab.words.rows[n === 1 ? 'one' : 'many'], { n: number(n) })
-  }
-
-  layerTimes(layers) {
-    const { words } = this.lab
-    this.times.replaceChildren(bars(layers.map(({ rows, ways }) => ({
-      label: this.rows(rows),
-      sides: Object.entries(ways).filter(([, way]) => !way.recorded).map(([name, way]) => ({ name: `layer-${rows}-${name}`, mark: MARK[name], label: words.ways[name], ...way.seconds })),
-    })), { say: time, tag: () => this.lab.tag() }))
   }
 
   layerTable(layers) {
@@ -107,15 +96,6 @@ class Measured {
     this.table.replaceChildren(el('table', { class: 'ways-table' },
       el('thead', {}, el('tr', {}, el('th', {}), ...heads.map((name) => el('th', { scope: 'col', title: words.heads.why[name] ?? '' }, words.heads[name])))),
       el('tbody', {}, ...layers.flatMap((layer) => Object.entries(layer.ways).map((way, place) => row(way, !place, layer))))))
-  }
-
-  passTimes({ decode, prefill }) {
-    const { words } = this.lab
-    const sides = (one, kind) => ['apart', 'fused'].map((side) => ({
-      name: `${kind}-${one.n}-${side}`, mark: MARK[side], label: fill(words.pass.calls, { way: words.runs[side], calls: number(one[side].calls) }), ...one[side].seconds,
-    }))
-    const row = (kind) => (one) => ({ label: fill(words.pass[kind], { n: number(one.n), time: number(one.time, 2) }), sides: sides(one, kind) })
-    this.passes.replaceChildren(bars(decode.map(row('decode')), { say: time, tag: () => this.lab.tag() }), bars(prefill.map(row('prefill')), { say: time, tag: () => this.lab.tag() }))
   }
 
   /** How long the compiler took; or what is lacking here, and what to do. */

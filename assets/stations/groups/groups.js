@@ -3,15 +3,11 @@
  * and a decode step with K and V read once per group against repeated, measured here.
  */
 import { el, fill, setText, svg, tag } from '../../scene/dom.js'
-import { bytes, duration, number } from '../../scene/text.js'
-import { Curves } from '../shared/curves.js'
+import { bytes, number } from '../../scene/text.js'
 import { mountLab } from '../lab/lab.js'
-import { bars } from '../lab/bars.js'
-
-const time = (seconds) => duration(seconds).join(' ')
 
 export const mount = (element, options) => mountLab(element, options, (lab) =>
-  ({ problem: new Problem(lab), idea: new Ways(lab), measured: new Measured(lab), proof: new Proof(lab) }))
+  ({ first: 'idea', idea: new Ways(lab), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }))
 
 const variantsOf = (lab) => lab.told?.plan.find(({ piece }) => piece === 'cache')?.variants ?? []
 
@@ -42,10 +38,10 @@ class Ways {
     this.slider = el('input', { type: 'range', min: 0, max: 100, value: 60, 'aria-label': words.ways.context, 'data-do': 'context', oninput: () => this.sizes() })
     this.said = el('output', {})
     this.pictures = el('div', { class: 'ways' })
-    this.bars = el('div')
+    this.chart = lab.chart('groups-bytes')
     this.formulas = el('ul', { class: 'points formulas' })
     this.absent = el('p', { class: 'hint' }, lab.common.unmeasured)
-    this.root = el('div', {}, this.pictures, el('div', { class: 'row' }, el('label', {}, words.ways.context, this.slider), this.said), this.bars, this.formulas)
+    this.root = el('div', {}, this.pictures, el('div', { class: 'row' }, el('label', {}, words.ways.context, this.slider), this.said), this.chart.root, this.formulas)
   }
 
   show() {
@@ -110,12 +106,11 @@ class Ways {
   sizes() {
     const { lab, slider } = this
     if (!this.facts) return
-    const { words, scene } = lab
+    const { words } = lab
     const n = Math.max(1, Math.round(this.facts.context ** (slider.value / 100)))
     setText(this.said, fill(words.ways.tokens, { n: number(n) }))
     slider.dataset.n = n
-    const sides = variantsOf(lab).map((variant) => ({ name: `way-${variant.name}`, mark: variant.name === 'own' ? 'after' : variant.name === 'ordinary' ? 'before' : 'other', label: words.ways.name[this.title(variant.name)], middle: n * variant.per_token }))
-    this.bars.replaceChildren(bars([{ label: words.ways.cache, sides }], { say: bytes, tag: () => tag(scene, 'computed', true) }))
+    this.chart.show({ run: lab.options.run, tokens: n })
   }
 }
 
@@ -124,9 +119,8 @@ class Measured {
   constructor(lab) {
     this.lab = lab
     const { words } = lab
-    this.chart = new Curves({ name: 'decode-step', label: words.chart.label, across: words.chart.across, up: words.chart.up })
-    this.bars = el('div')
-    this.decode = el('div', { hidden: true, class: 'two' }, this.bars, this.chart.root)
+    this.chart = lab.chart('groups-step')
+    this.decode = el('div', { hidden: true }, el('h3', {}, words.step.title), this.chart.root)
     this.cache = el('p', { 'data-cache': '' })
     this.root = el('div', {}, this.decode, this.cache)
   }
@@ -136,20 +130,11 @@ class Measured {
     this.decode.hidden = !figures?.decode.length
     if (!figures) return
     const { decode, cache } = figures
-    const mark = { repeated: 'before', grouped: 'after' }
-    this.bars.replaceChildren(bars(decode.map((one) => ({
-      label: fill(words.chart.tokens, { n: number(one.n), time: number(one.time, 2) }),
-      sides: Object.keys(mark).map((side) => ({ name: `${one.n}-${side}`, mark: mark[side], label: words.runs[side], ...one[side] })),
-    })), { say: time, tag: () => this.lab.tag() }))
-    this.chart.show(Object.keys(mark).map((side) => ({ name: side, label: words.runs[side], mark: mark[side], points: decode.map((one) => [one.n, 1000 * one[side].middle]) })))
+    if (decode.length) this.lab.draw(this.chart)
     if (!cache) return
     const { ordinary, own, multi } = cache.allocated
     Object.assign(this.cache.dataset, { ordinary, own, multi, positions: cache.positions })
-    this.cache.replaceChildren(fill(words.chart.cache, { n: number(cache.positions), ordinary: bytes(ordinary), own: bytes(own), multi: bytes(multi) }), ' ', this.lab.tag())
-  }
-
-  resize() {
-    this.chart.draw()
+    this.cache.replaceChildren(fill(words.step.cache, { n: number(cache.positions), ordinary: bytes(ordinary), own: bytes(own), multi: bytes(multi) }), ' ', this.lab.tag())
   }
 }
 

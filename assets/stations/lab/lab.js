@@ -38,6 +38,7 @@ export class Lab {
     this.name = options.module.match(/(\w+)\.js$/)[1]
     Object.assign(this, { scene: options.scene, lang: options.lang, base: options.base ?? '', errors: options.errors, unreachable: words.unreachable })
     this.events = []
+    this.charts = []
     this.others = [] // of each part, the sentence that its figures are another model's
     this.api = new RunApi(this.base, options.run, options.lang)
     this.state = el('p', { class: 'state', 'data-state': 'waiting', 'aria-live': 'polite' }, this.common.state.waiting)
@@ -72,7 +73,9 @@ export class Lab {
 
   /** A chart that the service draws from this lab's results. */
   chart(name, more = {}) {
-    return new Chart({ name, base: this.base, lang: this.lang, words: this.words.chart, scene: this.scene, ...more })
+    const chart = new Chart({ name, base: this.base, lang: this.lang, words: this.words.chart, scene: this.scene, ...more })
+    this.charts.push(chart)
+    return chart
   }
 
   /** Have a chart drawn from the results on show, unless it shows just that; `more`: what it is asked for beside them. */
@@ -90,7 +93,7 @@ export class Lab {
     const lead = words[name]?.lead
     const other = new OtherModel(words)
     const sheet = el('section', { class: 'sheet', 'data-part': name }, el('header', {}, el('h2', {}, words[name]?.title ?? common.titles[name])),
-      ...(lead ? [el('p', {}, lead)] : []), other.root, ...content.filter(Boolean))
+      ...(lead ? [el('p', {}, lead)] : []), ...(name === 'problem' && words.story ? [el('p', {}, words.story)] : []), other.root, ...content.filter(Boolean))
     this.others.push({ other, sheet })
     return sheet
   }
@@ -129,7 +132,7 @@ export class Lab {
     clearTimeout(this.later)
     this.measuring.stop()
     this.both.close()
-    for (const part of Object.values(this.parts)) part.close?.()
+    for (const part of [...Object.values(this.parts), ...this.charts]) part.close?.()
   }
 
   kept() {

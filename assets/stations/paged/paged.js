@@ -3,27 +3,20 @@
  * block size as measured here, and the proof that the words are the same.
  */
 import { el, fill, rich, setText, tag } from '../../scene/dom.js'
-import { bytes, duration, number, percent } from '../../scene/text.js'
+import { bytes, number, percent } from '../../scene/text.js'
 import { mountLab } from '../lab/lab.js'
-import { bars } from '../lab/bars.js'
 import { PoolView } from './pool.js'
-import { rooms } from './room.js'
-
-const time = (seconds) => duration(seconds).join(' ')
-const MARK = { contiguous: 'before' }
 
 export const mount = (element, options) => mountLab(element, options, (lab) =>
-  ({ problem: new Problem(lab), idea: new PoolView(lab), measured: new Measured(lab), proof: new Proof(lab) }))
-
-const used = (held, all) => `${bytes(held)} / ${bytes(all)} · ${percent(held / all)}`
+  ({ first: 'idea', idea: new PoolView(lab), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }))
 
 /** The run on show: what its cache had in the end, and what had been set aside for it. */
 class Problem {
   constructor(lab) {
     this.lab = lab
     this.told = el('p', { class: 'figures', 'data-problem': '' })
-    this.bar = el('div')
-    this.root = el('div', {}, this.told, this.bar)
+    this.chart = lab.chart('paged-own')
+    this.root = el('div', {}, this.told, this.chart.root)
   }
 
   show() {
@@ -35,7 +28,7 @@ class Problem {
     this.told.replaceChildren(...rich(words.problem.told, {
       prompt: number(started.prompt.length), limit: number(started.settings.max_new_tokens), n: number(kv.length), bytes: bytes(kv.bytes), allocated: bytes(kv.allocated), share: percent(1 - kv.bytes / kv.allocated),
     }), ' ', source())
-    this.bar.replaceChildren(rooms([{ label: words.problem.own, sides: [{ name: 'own', mark: 'before', label: words.ways.contiguous, used: kv.bytes, all: kv.allocated }] }], { say: used, tag: source }))
+    this.chart.show({ run: this.lab.options.run })
   }
 }
 
@@ -44,17 +37,13 @@ class Measured {
   constructor(lab) {
     this.lab = lab
     const { words } = lab
-    this.rooms = el('div')
+    this.rooms = lab.chart('paged-room')
+    this.papers = el('p', { class: 'hint' })
     this.total = el('p', { class: 'verdict', 'data-total': '' })
-    this.times = el('div')
-    this.room = el('div', { hidden: true }, el('h3', {}, words.room.title), el('p', { class: 'hint' }, words.room.lead), this.rooms, this.total)
-    this.time = el('div', { hidden: true }, el('h3', {}, words.time.title), el('p', { class: 'hint' }, words.time.lead), this.times)
+    this.times = lab.chart('paged-time')
+    this.room = el('div', { hidden: true }, el('h3', {}, words.room.title), this.rooms.root, this.papers, this.total, el('p', { class: 'hint' }, words.room.lead))
+    this.time = el('div', { hidden: true }, el('h3', {}, words.time.title), this.times.root, el('p', { class: 'hint' }, words.time.lead))
     this.root = el('div', {}, this.room, this.time)
-  }
-
-  way(name) {
-    const { ways } = this.lab.words
-    return name === 'contiguous' ? ways.contiguous : fill(ways.blocks, { n: name })
   }
 
   show() {
@@ -62,28 +51,19 @@ class Measured {
     this.room.hidden = !figures?.room.papers.length
     this.time.hidden = !figures?.time.length
     if (!figures) return
-    const measured = () => this.lab.tag()
-    const sides = (ways, prefix) => order(ways).map((way) => ({ name: `${prefix}-${way}`, mark: MARK[way] ?? 'after', label: this.way(way), used: ways[way].bytes, all: ways[way].allocated }))
-    this.rooms.replaceChildren(rooms(figures.room.papers.map((one) => ({
-      label: el('span', {}, words.papers[one.paper], el('small', {}, fill(words.room.paper, { prompt: number(one.prompt), answer: number(one.answer), limit: number(one.limit) }))), sides: sides(one.ways, one.paper),
-    })), { say: used, tag: measured }))
+    const { papers } = figures.room
+    for (const chart of [...(papers.length ? [this.rooms] : []), ...(figures.time.length ? [this.times] : [])]) this.lab.draw(chart)
+    setText(this.papers, papers.map(({ paper, prompt, answer, limit }) => `${words.papers[paper]}: ${fill(words.room.paper, { prompt: number(prompt), answer: number(answer), limit: number(limit) })}`).join(' · '))
     const { total } = figures.room
     if (total) {
       const [before, after] = [total.contiguous, total['16']]
       Object.assign(this.total.dataset, { before: before.allocated, after: after.allocated, used: after.used })
       this.total.replaceChildren(fill(words.room.total, {
         n: figures.room.papers.length, before: bytes(before.allocated), share: percent(before.used), after: bytes(after.allocated), left: percent(after.used), times: number(before.allocated / after.allocated, 1),
-      }), ' ', measured())
+      }), ' ', this.lab.tag())
     }
-    this.times.replaceChildren(bars(figures.time.map(({ n, ways, slower }) => ({
-      label: fill(words.time.tokens, { n: number(n) }),
-      sides: order(ways).map((way) => ({ name: `${n}-${way}`, mark: MARK[way] ?? 'after', label: this.way(way) + (slower[way] ? ` · × ${number(slower[way], 2)}` : ''), ...(ways[way] ?? { middle: null }) })),
-    })), { say: time, tag: measured }))
   }
 }
-
-/** In one piece first, then by the blocks' size: whole numbers come first as keys. */
-const order = (ways) => Object.keys(ways).sort((a, b) => (+a || 0) - (+b || 0))
 
 class Proof {
   constructor(lab) {

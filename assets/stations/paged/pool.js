@@ -13,7 +13,7 @@ const PACE = 1300 // milliseconds a frame is shown
 export class PoolView {
   constructor(lab) {
     this.lab = lab
-    this.step = 0
+    this.step = null // none was asked for: the first in which something is shared
     const { words, common } = lab
     const w = words.pool
     this.none = el('p', { class: 'hint' }, common.unmeasured)
@@ -35,6 +35,7 @@ export class PoolView {
     this.whole.hidden = !this.scene
     if (!this.scene) return
     this.scrub.max = this.scene.frames.length
+    this.step ??= Math.max(0, this.scene.frames.findIndex(({ what }) => what === 'shares'))
     this.to(Math.min(this.step, this.scene.frames.length - 1), this.timer)
   }
 

@@ -5,17 +5,15 @@
 import { el, fill, rich, setText, tag } from '../../scene/dom.js'
 import { duration, number } from '../../scene/text.js'
 import { mountLab } from '../lab/lab.js'
-import { bars } from '../lab/bars.js'
 import { Match } from './match.js'
 
 const BLOCK = 16
-const SIDES = { plain: 'before', reuse: 'after' }
 const time = (seconds) => duration(seconds).join(' ')
 
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   lab.arrange = fresh
   lab.pair = ['plain', 'reuse']
-  return { problem: new Problem(lab), idea: new Match(lab, BLOCK), measured: new Measured(lab), proof: new Proof(lab) }
+  return { first: 'idea', idea: new Match(lab, BLOCK), measured: new Measured(lab), problem: new Problem(lab), proof: new Proof(lab) }
 })
 
 /** A number before the passage, so that no run of an earlier sitting has it: what is taken over is the first run's. */
@@ -46,31 +44,24 @@ class Measured {
   constructor(lab) {
     this.lab = lab
     const { words } = lab
-    this.queries = el('div')
-    this.waits = el('div')
-    this.lengths = el('div')
+    this.second = [lab.chart('prefix-queries'), lab.chart('prefix-waits')]
+    this.lengths = lab.chart('prefix-lengths')
     this.told = el('p', { class: 'verdict', 'data-lesson': '' })
-    this.lesson = el('div', { hidden: true }, el('h3', {}, words.queries.title), el('p', { class: 'hint' }, words.queries.lead), this.queries, el('h3', {}, words.waits.title), this.waits, this.told)
-    this.longer = el('div', { hidden: true }, el('h3', {}, words.lengths.title), this.lengths)
+    this.lesson = el('div', { hidden: true }, el('div', { class: 'two' }, ...['queries', 'waits'].map((name, place) => el('div', {}, el('h3', {}, words[name].title), this.second[place].root))), this.told, el('p', { class: 'hint' }, words.queries.lead))
+    this.longer = el('div', { hidden: true }, el('h3', {}, words.lengths.title), this.lengths.root)
     this.root = el('div', {}, this.lesson, this.longer)
   }
 
   show() {
     const { figures, words } = this.lab
-    const rows = ['lesson', 'blocks'].filter((name) => figures?.[name]).map((name) => [name, figures[name]])
-    this.lesson.hidden = !rows.length
+    const second = Boolean(figures?.lesson || figures?.blocks)
+    this.lesson.hidden = !second
     this.longer.hidden = !figures?.lengths.length
     if (!figures) return
-    const measured = () => this.lab.tag()
-    const sides = (one, name, value) => Object.entries(SIDES).map(([side, mark]) => ({ name: `${name}-${side}`, mark, label: words.sides[side], ...value(one, side) }))
-    this.queries.replaceChildren(bars(rows.map(([name, one]) => ({ label: words.rows[name], sides: sides(one, `query-${name}`, ({ queries }, side) => ({ middle: queries[side][0] })) })), { say: (n) => fill(words.queries.tokens, { n: number(n) }), tag: measured }))
-    this.waits.replaceChildren(bars(rows.map(([name, one]) => ({ label: words.rows[name], sides: sides(one, `ttft-${name}`, (each, side) => each[side]) })), { say: time, tag: measured }))
+    for (const chart of [...(second ? this.second : []), ...(figures.lengths.length ? [this.lengths] : [])]) this.lab.draw(chart)
     const { lesson } = figures
     Object.assign(this.told.dataset, lesson ? { prompt: lesson.prompt, reused: lesson.reused, read: lesson.read, times: lesson.times } : {})
     setText(this.told, lesson ? fill(words.waits.told, { prompt: number(lesson.prompt), taken: number(lesson.reused), read: number(lesson.read), times: number(lesson.times, 1) }) : '')
-    this.lengths.replaceChildren(bars(figures.lengths.map((one) => ({
-      label: fill(words.lengths.tokens, { n: number(one.n), times: number(one.times, 1) }), sides: sides(one, `length-${one.n}`, (each, side) => each[side]),
-    })), { say: time, tag: measured }))
   }
 }
 

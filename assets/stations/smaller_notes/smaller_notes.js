@@ -1,47 +1,39 @@
 /** Smaller notes: one real group of 64 numbers squeezed, the bytes, the error of every layer, and when a fact is lost. */
 import { el, fill, rich, setText, tag } from '../../scene/dom.js'
-import { bytes, duration, number, percent } from '../../scene/text.js'
-import { Curves } from '../shared/curves.js'
+import { bytes, number, percent } from '../../scene/text.js'
 import { Group } from './group.js'
 import { answers, bits, choose, strip } from '../lab/kept_answers.js'
 import { mountLab } from '../lab/lab.js'
-import { bars } from '../lab/bars.js'
 import { noteBytes, notesAt } from '../shared/cost.js'
 
 const CSS = new URL('../lab/kept.css', import.meta.url).href
 const WAYS = ['fp8', 'int8', 'int4', 'int2']
 const COUNTED = ['int8', 'int4', 'int2']
-const time = (seconds) => duration(seconds).join(' ')
 
 export const mount = (element, options) => mountLab(element, options, (lab) => {
   const desk = { lab, words: lab.words, scene: lab.scene, paper: null, way: 'int4' }
   const measured = new Measured(desk)
   const proof = new Proof(desk)
-  return { problem: new Problem(desk), idea: new Group(desk), measured, proof }
+  return { first: 'idea', idea: new Group(desk), measured, problem: new Problem(desk), proof }
 })
 
 class Problem {
   constructor(desk) {
     this.desk = desk
     this.text = el('p', { class: 'told' })
-    this.bars = el('div', {})
-    this.root = el('div', {}, el('link', { rel: 'stylesheet', href: CSS }), this.text, this.bars)
+    this.chart = desk.lab.chart('smaller-notes-bytes')
+    this.root = el('div', {}, el('link', { rel: 'stylesheet', href: CSS }), this.text, this.chart.root)
   }
 
   show() {
-    const { lab, words, scene } = this.desk
+    const { lab, words } = this.desk
     const { facts, events } = lab
     const last = events.filter(({ kv }) => kv).at(-1)?.kv
     if (!facts || !last) return setText(this.text, words.problem.none)
     const all = notesAt(facts, facts.context) * noteBytes(facts)
     const values = { n: number(last.length), bytes: bytes(last.bytes), value: number(8 * facts.value_bytes), context: number(facts.context), all: bytes(all), weights: bytes(facts.weight_bytes) }
     this.text.replaceChildren(...rich(words.problem.told, values))
-    const side = (name, mark, middle, label) => ({ label, sides: [{ name, mark, label: '', middle }] })
-    this.bars.replaceChildren(bars([
-      side('now', 'after', last.bytes, fill(words.problem.now, values)),
-      side('all', 'after', all, fill(words.problem.all, values)),
-      side('weights', 'before', facts.weight_bytes, words.problem.weights),
-    ], { say: bytes, tag: () => tag(scene, 'computed', true) }))
+    this.chart.show({ run: lab.options.run })
     return undefined
   }
 }
@@ -51,9 +43,10 @@ class Measured {
     this.desk = desk
     const { words } = desk
     this.table = el('div', { class: 'wide' })
-    this.times = el('div', {})
-    this.errors = new Curves({ label: words.error.label, across: words.error.across, up: words.error.up, name: 'error', high: 0.28 })
-    this.root = el('div', {}, this.table, el('h3', {}, words.times), this.times, el('h3', {}, words.error.title), el('p', { class: 'hint' }, words.error.lead), this.errors.root)
+    this.times = desk.lab.chart('smaller-notes-times')
+    this.errors = desk.lab.chart('smaller-notes-error')
+    this.root = el('div', {}, el('div', { class: 'two' }, el('div', {}, el('h3', {}, words.times), this.times.root), el('div', {}, el('h3', {}, words.error.title), this.errors.root)),
+      el('p', { class: 'hint' }, words.error.lead), this.table)
   }
 
   show() {
@@ -75,18 +68,7 @@ class Measured {
       el('thead', {}, el('tr', {}, ...['way', 'bytes', 'parts', 'share', 'kl', 'agreed', 'slower'].map((name) => el('th', { scope: 'col' }, words.heads[name])))),
       el('tbody', {}, el('tr', {}, el('th', { scope: 'row' }, words.ways.exact), el('td', { 'data-cell': 'bytes', 'data-value': paper.ways[first].exact_bytes }, bytes(paper.ways[first].exact_bytes), ' ', measured()),
         el('td', {}, '–'), el('td', {}, '100%'), el('td', {}, '0'), el('td', {}, '100%'), el('td', {}, '× 1')), ...ways.map(row))))
-    this.times.replaceChildren(bars(ways.map((way) => {
-      const { before, after } = paper.ways[way]
-      return { label: words.ways[way], sides: [{ name: `${way}-before`, mark: 'before', label: words.ways.exact, ...before }, { name: `${way}-after`, mark: 'after', label: words.ways[way], ...after }] }
-    }), { say: time, tag: measured }))
-    this.errors.show(ways.flatMap((way) => ['key', 'value'].map((which) => ({
-      name: `${way}-${which}`, label: which === 'key' ? words.ways[way] : '', mark: `${way} ${which}`, dots: false,
-      points: paper.ways[way].error[which].map((error, layer) => [layer + 1, 100 * error]),
-    }))))
-  }
-
-  resize() {
-    this.errors.draw()
+    for (const chart of [this.times, this.errors]) lab.draw(chart)
   }
 }
 

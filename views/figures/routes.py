@@ -136,7 +136,7 @@ async def _given(service: Service, measures: Measures, chart: Chart, run: str, b
     if "measures" in chart.needs | chart.likes:
         own = trace.started.facts.model if trace and trace.started else ""
         try:
-            kept = await measures.told(model or own or service.models.default)
+            kept = await measures.told(model or own or service.models.default, "en")
         except Refusal:
             if "measures" in chart.needs:
                 raise

@@ -77,7 +77,7 @@ def test_a_long_title_does_not_widen_the_chooser(app: App, visit: Visit) -> None
 
 
 SHADE = """async (image) => {
-    const picture = await createImageBitmap(await (await fetch(`data:image/png;base64,${image}`)).blob())
+    const picture = await createImageBitmap(new Blob([Uint8Array.from(atob(image), (c) => c.charCodeAt(0))]))
     const canvas = new OffscreenCanvas(picture.width, picture.height)
     const context = canvas.getContext('2d')
     context.drawImage(picture, 0, 0)

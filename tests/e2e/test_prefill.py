@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from engine.words import say
 from tests.e2e.conftest import App
-from tests.e2e.stations import LONG, begin, data, over, sit, stopped_early, too_long, until
+from tests.e2e.stations import LONG, begin, data, figure, over, sit, stopped_early, too_long, until
 from tests.e2e.stations import at as station
 from views import lessons
 
@@ -319,6 +319,7 @@ def test_the_wait_for_a_paper_of_any_length_is_really_measured(app: App, visit: 
     page.on("response", lambda reply: replies.append(reply) if "/beginning?" in reply.url else None)
     page.locator("[data-do=length]").click()
     until(page, "[data-length]", "d.length === '4'")
+    expect(page.locator("tr[data-tokens]")).to_have_count(4)
     points = [reply.json() for reply in replies if reply.ok]
     rows = page.locator("tr[data-tokens]").evaluate_all("(rows) => rows.map((row) => ({...row.dataset}))")
     assert [int(row["tokens"]) for row in rows] == [point["tokens"] for point in points] == [8, 16, 32, 52]
@@ -327,7 +328,10 @@ def test_the_wait_for_a_paper_of_any_length_is_really_measured(app: App, visit: 
         assert point["source"] == "measured" and min(point["seconds"]) > 0
         assert point["flops"] > 2 * 100e6 * point["tokens"], "each token goes through a hundred million weights"
     assert [float(row["curve"]) for row in rows] == pytest.approx(curve(points), rel=1e-6)
-    assert page.locator("[data-part=length] svg circle").count() == 4
+    drawn = figure(page, "lengths")
+    assert drawn["point"]["x"] == [8, 16, 32, 52]
+    assert drawn["point"]["y"] == pytest.approx([1000 * point["middle"] for point in points])
+    assert len(drawn["own"]["x"]) == 1 and drawn["curve"]["x"][0] == pytest.approx(8)
 
 
 def curve(points: list[dict[str, Any]]) -> list[float]:

@@ -14,7 +14,7 @@ from tests.scripts.event_types import SCHEMA, declarations
 
 ASSETS = Path(__file__).parents[2] / "assets"
 UNCHECKED = (Path(__file__).parent / "unchecked.txt").read_text("utf-8").splitlines()
-MOST = 100
+MOST = 99
 """So many were unchecked when this was written last. It may be made smaller."""
 
 LOOPHOLE = re.compile(r"@ts-(ignore|nocheck|expect-error)|\{any\b|: any\b|<any\b|\bany\[\]|\bany>")

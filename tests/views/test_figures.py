@@ -57,6 +57,32 @@ def trace(figure: Any, meta: str) -> Any:
     return found
 
 
+def test_lengths_fit_fixed_and_slope_and_draw_the_readings_from_shortest_to_longest() -> None:
+    """Points that lie on 0.02 s + FLOPs ÷ 50 GFLOP/s but for one, which is a tenth above."""
+
+    def row(tokens: int, off: float = 1.0) -> dict[str, Any]:
+        flops = 2e8 * tokens + 1e4 * tokens**2
+        middle = off * (0.02 + flops / 5e10)
+        return {"tokens": tokens, "middle": middle, "low": middle - 0.001, "high": middle + 0.002, "flops": flops}
+
+    exact = CHARTS["lengths"].frame(Given(rows=tuple(map(row, (8, 16, 32, 52)))))
+    assert exact.attrs["fit"]["fixed"] == pytest.approx(0.02) and exact.attrs["fit"]["slope"] == pytest.approx(2e-11)
+    assert exact.attrs["fit"]["worst"] == pytest.approx(0, abs=1e-9)
+    own = {"kind": "own", "tokens": 52, "middle": 0.4}
+    given = Given(rows=(row(8), row(16, 1.1), row(32), row(52), own))
+    points = CHARTS["lengths"].frame(given).query("kind == 'point'")
+    assert points["off"].idxmax() == points.index[points["tokens"] == 16][0] and points["off"].max() < 0.1
+    assert (points["middle"] / points["fitted"] - 1).tolist() == pytest.approx(points["off"].tolist())
+    drawn = made("lengths", given)
+    point = trace(drawn, "point")
+    assert point["x"] == [8, 16, 32, 52] and trace(drawn, "own")["y"] == [400]
+    assert point["error_y"]["array"] == pytest.approx([2] * 4)
+    assert point["error_y"]["arrayminus"] == pytest.approx([1] * 4)
+    assert trace(drawn, "curve")["x"][0] == pytest.approx(8) and drawn["layout"]["meta"]["source"] == "measured"
+    two = CHARTS["lengths"].frame(Given(rows=(row(8), row(16))))
+    assert two.attrs["fit"] is None and two["fitted"].isna().all(), "a curve needs three lengths"
+
+
 def test_waiting_draws_every_paper_and_says_how_far_each_is_off_the_curve() -> None:
     frame = CHARTS["waiting-ttft"].frame(Given(measures=HERE))
     points = frame[frame["kind"] == "point"]
@@ -338,6 +364,6 @@ def test_every_chart_says_itself_in_both_languages_and_draws_nothing_without_num
     nothing = CHARTS[name].figure(CHARTS[name].frame(Given()), spoken, THEMES["dark"])
     assert not nothing.data and nothing.layout.meta["summary"] and nothing.layout.meta["source"] == ""
     kept = {f"batch/{PAPER}/{n}": {"batch": n, "best": 0.1, "busy": 1.0} for n in (1, 2)}
-    full = sat(**PEAKS, **WAITS, **kept)
+    full = replace(sat(**PEAKS, **WAITS, **kept), rows=({"tokens": 8, "middle": 0.1, "flops": 1e9},))
     figure = CHARTS[name].figure(CHARTS[name].frame(full), spoken, THEMES["dark"])
     assert figure.data and figure.layout.meta["summary"] and figure.layout.meta["source"]

@@ -13,6 +13,7 @@ from views.figures import (
     chunked,
     costs,
     disaggregation,
+    lengths,
     parts,
     race,
     remedies,
@@ -26,8 +27,8 @@ from views.figures.chart import Chart
 CHARTS: dict[str, Chart] = {
     chart.name: chart
     for part in (
-        waiting, roofline, batches, parts, race, batching, chunked, costs, disaggregation, speculative, together,
-        remedies,
+        waiting, lengths, roofline, batches, parts, race, remedies, batching, chunked, costs, disaggregation,
+        speculative, together,
     )
     for chart in part.CHARTS
 }  # fmt: skip

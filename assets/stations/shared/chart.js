@@ -55,9 +55,9 @@ export class Chart {
     return this.going
   }
 
-  /** The frame itself: {columns, rows: [{column: value}], about}. */
-  async rows(query = {}) {
-    const { columns, rows, about } = await this.ask({ query }, 'rows')
+  /** The frame itself, `sent` as the rows of `show`: {columns, rows: [{column: value}], about}. */
+  async rows(query = {}, sent = null) {
+    const { columns, rows, about } = await this.ask({ query, rows: sent }, 'rows')
     return { columns, about, rows: rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]]))) }
   }
 

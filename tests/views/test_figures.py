@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from engine.jobs import machine
 from engine.labs import LABS
 from engine.labs.base import spread
-from engine.trace import Prefilled, Trace
+from engine.trace import Layer, Prefilled, Trace
 from engine.words import area_words, say
 from service.api import create
 from service.kept import Kept
@@ -55,6 +55,18 @@ def made(name: str, given: Given, theme: str = "light") -> Any:
 def trace(figure: Any, meta: str) -> Any:
     (found,) = [trace for trace in figure["data"] if trace.get("meta") == meta]
     return found
+
+
+def test_a_layers_time_is_the_sum_over_the_chunks_of_a_prefill() -> None:
+    def layer(index: int, start: int, seconds: float) -> Layer:
+        return Layer(0.1, index, start, start + 4, seconds, b"", b"")
+
+    told = Given(trace=Trace((layer(0, 0, 0.01), layer(1, 0, 0.02), layer(0, 4, 0.03))), recorded=True)
+    table = CHARTS["layers"].frame(told)
+    assert table.to_dict("list") == {"layer": [1, 2], "seconds": pytest.approx([0.04, 0.02]), "passes": [2, 1]}
+    drawn = made("layers", told)
+    assert trace(drawn, "layers")["y"] == pytest.approx([40, 20]) and drawn["layout"]["meta"]["source"] == "recorded"
+    assert made("layers", replace(told, recorded=False))["layout"]["meta"]["source"] == "measured"
 
 
 def test_lengths_fit_fixed_and_slope_and_draw_the_readings_from_shortest_to_longest() -> None:

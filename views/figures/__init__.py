@@ -13,6 +13,7 @@ from views.figures import (
     chunked,
     costs,
     disaggregation,
+    layers,
     lengths,
     parts,
     race,
@@ -27,7 +28,7 @@ from views.figures.chart import Chart
 CHARTS: dict[str, Chart] = {
     chart.name: chart
     for part in (
-        waiting, lengths, roofline, batches, parts, race, remedies, batching, chunked, costs, disaggregation,
+        waiting, layers, lengths, roofline, batches, parts, race, remedies, batching, chunked, costs, disaggregation,
         speculative, together,
     )
     for chart in part.CHARTS

@@ -50,6 +50,7 @@ class Prefill {
   close() {
     this.closed = true
     this.experiment.close()
+    this.passed?.close()
     this.parts.forEach((part) => part.close?.())
   }
 
@@ -66,12 +67,12 @@ class Prefill {
   take(events) {
     for (const event of events) {
       if (event.type === 'started') {
-        this.passed = new Pass({ words: this.words, started: event, recorded: this.station.recorded })
+        this.passed = new Pass({ words: this.words, scene: this.options.scene, base: this.options.base ?? '', lang: this.options.lang, run: this.options.run }, event)
         this.pass.replaceChildren(this.passed.root)
       }
       if (event.type === 'layer' || event.type === 'prefilled') this.passed?.take(event)
     }
-    this.passed?.draw()
+    if (events.some(({ type }) => type === 'started' || type === 'layer' || type === 'prefilled')) this.passed?.draw()
   }
 
   over(finished) {

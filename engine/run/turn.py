@@ -127,9 +127,13 @@ def _tell(done: Done, emit: Emit) -> None:
     """What came of a pass, then the word that each of its runs chooses; who cannot choose ends alone."""
     for run, event in zip(done.runs, done.events, strict=True):
         emit(run, event)
-    for row, run in enumerate(done.runs if done.logits is not None else ()):
-        for _ in _run([run], lambda _, row=row, run=run: _choose(run, done, row, emit), emit):  # type: ignore[misc]
-            pass
+    if done.logits is None:
+        return
+    for row, run in enumerate(done.runs):
+        try:
+            _choose(run, done, row, emit)
+        except Exception as error:  # noqa: BLE001 - as above; its neighbours have taken the step
+            fail(run, error, emit)
 
 
 def _choose(run: Run, done: Done, row: int, emit: Emit) -> None:

@@ -136,6 +136,7 @@ def test_a_link_shows_its_moment_after_a_restart(app: App, visit: Visit) -> None
     room = Room(visit(app.address))
     room.ask(example="open-book")
     room.page.locator("[data-do=home]").click()
+    room.until("Number(m.at) === 0")
     while room.moment.chosen < 4:
         room.page.locator("[data-do=forward]").click()
     left = room.moment

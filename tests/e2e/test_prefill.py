@@ -328,6 +328,7 @@ def test_the_wait_for_a_paper_of_any_length_is_really_measured(app: App, visit: 
         assert point["source"] == "measured" and min(point["seconds"]) > 0
         assert point["flops"] > 2 * 100e6 * point["tokens"], "each token goes through a hundred million weights"
     assert [float(row["curve"]) for row in rows] == pytest.approx(curve(points), rel=1e-6)
+    until(page, "[data-figure=lengths]", "d.points === '5'")  # four lengths and the run's own
     drawn = figure(page, "lengths")
     assert drawn["point"]["x"] == [8, 16, 32, 52]
     assert drawn["point"]["y"] == pytest.approx([1000 * point["middle"] for point in points])

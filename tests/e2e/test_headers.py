@@ -38,7 +38,7 @@ def watched(page: Page) -> Page:
 def test_no_page_goes_against_its_policy(visit: Callable[..., Page], app: App, path: str) -> None:
     page = watched(visit(f"{app.address}/{path}"))
     page.wait_for_selector("[data-testid=stAppViewContainer] :is(h1, h2)", timeout=60_000)
-    page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=60_000)
+    page.wait_for_selector("[data-testid=stSkeleton]", state="detached", timeout=60_000)
     if not path:
         Room(page).ask("What is the capital of France?", max_new_tokens=8)
     assert page.evaluate("violations") == []

@@ -17,7 +17,7 @@ from engine.labs.lessons import paper
 from engine.words import say
 from tests.e2e.conftest import App
 from tests.e2e.room import Room
-from tests.e2e.stations import LONG, at, data, figure, measured, sit, until
+from tests.e2e.stations import LONG, at, data, figure, measured, redrawn, sit, until
 
 Visit = Callable[..., Page]
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "fixtures" / "lookup.json").read_text("utf-8"))
@@ -155,6 +155,7 @@ def test_guesses_are_pencil_ink_or_struck_out_in_the_exam_room(app: App, visit: 
             if eval(condition, {"m": moment.data}):
                 return moment
             page.keyboard.press("ArrowRight")
+            redrawn(page)
         raise AssertionError(condition)
 
     moment = forward(f"m['guess'] == 'read' and m['passes'] == '{some}'")
@@ -166,6 +167,7 @@ def test_guesses_are_pencil_ink_or_struck_out_in_the_exam_room(app: App, visit: 
     written = int(moment.chosen)
     for _ in range(step["accepted"]):
         page.keyboard.press("ArrowRight")
+        redrawn(page)
     moment = room.moment
     assert int(moment.chosen) == written + step["accepted"] and int(moment.right) == step["accepted"]
     ink, pencil, struck = shown(page)

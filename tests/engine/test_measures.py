@@ -22,7 +22,7 @@ from engine.recordings.exams import Recording, recordings
 from engine.trace import file as tracefile
 from tests.engine import tiny
 
-SWEEP = Path(__file__).parent.parent.parent / "assets" / "stations" / "sweep.js"
+SWEEP = Path(__file__).parent.parent.parent / "assets" / "stations" / "waiting" / "sweep.js"
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ export class Rates {
     this.station = station
     this.shown = ''
     this.table = el('table', { 'data-rates': '' })
-    this.note = el('p', { class: 'hint' }, station.words.rates_note, ' ', tag(station.options.scene, 'measured'))
+    this.note = el('p', { class: 'hint' }, station.words.rates_note, ' ', tag(station.options.scene, 'computed'))
     const { rates, rates_sub } = station.words
     this.root = el('section', { class: 'sheet', 'aria-label': rates },
       el('header', {}, el('h2', {}, rates, el('span', {}, rates_sub))), el('div', { class: 'wide' }, this.table), this.note)

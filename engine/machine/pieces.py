@@ -25,7 +25,7 @@ from engine.run import Run
 from engine.settings import Settings
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Tokens of the papers whose wait is measured, as the page *Waiting* offers them (`assets/stations/waiting/sweep.js`)."""
+"""Tokens of the papers whose wait is measured, as the page *Waiting* offers them (its `sweep.js`)."""
 ANSWER = 10
 """Words of each answer, as there."""
 TRIES = 3

@@ -179,14 +179,14 @@ export class Headline {
     if (this.shown !== value + unit) parts.clock.replaceChildren(value, ' ', el('i', {}, unit))
     this.shown = value + unit
     const total = trace.finished ? fill(words.head.clock, { total: time(trace.end) }) : words.head.clock_live
-    const key = `${total}${kind}${trace.started?.cold}`
+    const told = trace.events.length > 0 // before, nothing was measured that a mark could be about
+    const key = `${total}${told ? kind : ''}${trace.started?.cold}`
     if (this.total !== key) {
       this.total = key
       parts.clockSub.replaceChildren(
         ...(trace.started?.cold && !this.scene.part ? [el('span', { class: 'cold' }, words.head.cold), ' · '] : []),
         total,
-        ' ',
-        tag(words, kind),
+        ...(told ? [' ', tag(words, kind)] : []),
       )
     }
   }

@@ -140,7 +140,7 @@ export class Scratch {
     const { state } = moment
     const { words, trace, parts, kind } = this.scene
     setText(parts.bytes, number(now))
-    const provenance = measured ? kind : 'computed'
+    const provenance = measured && trace.started ? kind : 'computed'
     if (this.provenance !== provenance) parts.bytesTag.replaceChildren(tag(words, (this.provenance = provenance)))
     if (!trace.started) {
       setText(parts.formula, '')

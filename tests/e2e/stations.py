@@ -155,7 +155,7 @@ def data(page: Page, selector: str) -> dict[str, str]:
 
 def figure(page: Page, name: str, scope: str = "") -> dict[str, dict[str, Any]]:
     """What Plotly holds of a chart once it is drawn: its traces by what they mean (`meta`). `scope`: where to look."""
-    until(page, f"{scope} [data-figure={name}]", "d.shows === 'drawn'")
+    until(page, f"{scope} [data-figure={name}]", "d.shows === 'drawn' && !d.asks")
     return traces(page.locator(f"{scope} [data-figure={name}] .drawing").first.evaluate("(e) => e.data"))
 
 

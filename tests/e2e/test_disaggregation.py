@@ -62,6 +62,7 @@ def test_figures_are_the_apis_and_the_sliders_ask_anew(app: App, visit: Visit, l
     expect(page.locator("[data-part=both] button")).to_have_count(1)
     expect(page.locator("[data-part=both] button")).to_be_hidden()
     assert int(data(page, "[data-costs]")["most"]) == figures["costs"]["most"]
+    until(page, "[data-lab]", "d.figures === 'own'")
     curve = figure(page, "disaggregation-load-pause")["split"]
     for load, pause, told in zip(curve["x"], curve["y"], figures["loads"], strict=True):
         assert (load, pause) == pytest.approx((told["load"], sorted(told["split"]["pause"]["p90"])[1]))

@@ -7,7 +7,7 @@
  * point is looked at, by pointer or keyboard; `onDrawn()` that it was drawn.
  * It follows the page's colours. Nothing in here throws: what goes wrong is a sentence in the chart's place.
  *
- * [data-figure=NAME] holds data-shows: waiting, empty, drawn or failed, and data-points: how many say something. Plotly keeps what is drawn in `.data` of `.drawing`.
+ * [data-figure=NAME] holds data-shows: waiting, empty, drawn or failed, data-points: how many say something, and data-asks while a newer one is asked for. Plotly keeps what is drawn in `.data` of `.drawing`.
  */
 import { el, fill, setText, tag } from '../../scene/dom.js'
 import { themeOf } from '../../scene/theme.js'
@@ -70,6 +70,7 @@ export class Chart {
   }
 
   async work() {
+    this.root.dataset.asks = true
     while (this.wish && !this.closed) {
       const wish = (this.last = this.wish)
       this.wish = null
@@ -82,6 +83,7 @@ export class Chart {
       }
       if (this.wish) await pause
     }
+    delete this.root.dataset.asks
   }
 
   address({ query }, form) {
